@@ -1,0 +1,237 @@
+"""Exact ground truth of lava worlds, computed from their transition table and from nothing else.
+
+Time is counted in steps. ``D`` is the random number of steps until the target is entered, infinite where
+the agent dies or the target is never met. Targets end the walk; so do lava and the goal.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from skipper.config import WorldConfig
+from skipper.envs.lava import AGENT, GOAL, LAVA, WALL, Rules, empty_table, fill_row
+from skipper.envs.render import scenery_of
+from skipper.envs.tasks import Tasks
+from skipper.types import Array
+
+UNREACHABLE = np.iinfo(np.int16).max
+# Values closer than this are the same value: what a value iteration may leave undone, and a tie of actions.
+TOLERANCE = 1e-12
+
+
+@numba.njit(cache=True)
+def _search(table, row, source, steps, queue):
+    """Breadth-first search from one cell into ``steps`` (S,), which is all ``UNREACHABLE`` before."""
+    steps[source] = 0
+    queue[0] = source
+    head, tail = 0, 1
+    while head < tail:
+        cell = queue[head]
+        head += 1
+        if table.terminal[row, cell]:
+            continue
+        for action in range(table.successor.shape[2]):
+            to = table.successor[row, cell, action]
+            if steps[to] == UNREACHABLE:
+                steps[to] = steps[cell] + 1
+                queue[tail] = to
+                tail += 1
+
+
+@numba.njit(cache=True)
+def _search_each(table, rows, sources, distances):
+    queue = np.empty(distances.shape[1], np.int32)
+    for index in range(len(rows)):
+        _search(table, rows[index], sources[index], distances[index], queue)
+
+
+def distances_from(tasks: Tasks, rows: Array, sources: Array) -> Array:
+    """(B, S) int16 fewest steps from cells ``sources`` (B,) of the tasks ``rows`` (B,) to every cell.
+
+    ``UNREACHABLE`` where there is no way. Slip is ignored: these are the steps of an agent in luck.
+    """
+    rows, sources = np.asarray(rows), np.asarray(sources)
+    if rows.shape != sources.shape or rows.ndim != 1:
+        raise ValueError(f"rows and sources must have one shape (B,), got {rows.shape} and {sources.shape}")
+    distances = np.full((len(rows), tasks.world.cells), UNREACHABLE, np.int16)
+    _search_each(tasks.table, rows, sources, distances)
+    return distances
+
+
+def shortest_distances(tasks: Tasks) -> Array:
+    """(N, S, S) int16 fewest steps from the first cell to the second, ``UNREACHABLE`` where there is no way."""
+    count, cells = len(tasks), tasks.world.cells
+    rows, sources = np.divmod(np.arange(count * cells), cells)
+    return distances_from(tasks, rows, sources).reshape(count, cells, cells)
+
+
+def reachable(tasks: Tasks, cells: Array | None = None) -> Array:
+    """(N, S) bool, the cells that can be entered from ``cells`` (N,), by default the tasks' own starts."""
+    sources = tasks.table.start if cells is None else cells
+    return distances_from(tasks, np.arange(len(tasks)), sources) != UNREACHABLE
+
+
+@numba.njit(cache=True)
+def _action_values(table, rows, targets, slip, discount, values):
+    _, cells, actions = table.successor.shape
+    best = np.empty(cells)
+    for index in range(len(rows)):
+        row, target = rows[index], targets[index]
+        best[:] = 0.0
+        sweep, change = 0, 1.0
+        while change > TOLERANCE:
+            change = 0.0
+            for position in range(cells):
+                # In-place sweeps in alternating directions carry values along whole paths at once.
+                cell = position if sweep % 2 == 0 else cells - 1 - position
+                if table.terminal[row, cell]:
+                    continue
+                for action in range(actions):
+                    to = table.successor[row, cell, action]
+                    values[index, cell, action] = 1.0 if to == target else discount * best[to]
+                highest, mean = values[index, cell].max(), values[index, cell].mean()
+                value = (1.0 - slip) * highest + slip * mean
+                change = max(change, abs(value - best[cell]))
+                best[cell] = value
+            sweep += 1
+        for cell in range(cells):
+            if not table.terminal[row, cell]:
+                values[index, cell] = (1.0 - slip) * values[index, cell] + slip * values[index, cell].mean()
+
+
+def action_values(
+    tasks: Tasks, rows: Array | None = None, targets: Array | None = None, *, discount: float = 0.99
+) -> Array:
+    """(B, S, A) optimal E[discount ** (D - 1)] of each action on the way to ``targets`` (B,) of the tasks ``rows``.
+
+    This is the optimal Q of a reward of 1 on entering the target. By default every task with its own goal, where
+    it is the optimal Q of the task. Terminal cells have no value; in the target itself it is that of coming back.
+    """
+    if not 0.0 < discount < 1.0:
+        raise ValueError(f"discount must lie between 0 and 1, both excluded, got {discount}")
+    rows = np.arange(len(tasks)) if rows is None else np.asarray(rows)
+    targets = tasks.table.goal[rows] if targets is None else np.asarray(targets)
+    if rows.shape != targets.shape:
+        raise ValueError(f"rows and targets must have one shape, got {rows.shape} and {targets.shape}")
+    values = np.zeros((len(rows), tasks.world.cells, tasks.table.successor.shape[2]))
+    _action_values(tasks.table, rows, targets, tasks.world.slip, discount, values)
+    return values
+
+
+def expected_discounts(
+    tasks: Tasks, rows: Array | None = None, targets: Array | None = None, *, discount: float = 0.99
+) -> Array:
+    """(B, S) optimal E[discount ** D] from every cell to ``targets``: 1 in the target, 0 where there is no way."""
+    rows = np.arange(len(tasks)) if rows is None else np.asarray(rows)
+    targets = tasks.table.goal[rows] if targets is None else np.asarray(targets)
+    expected = discount * action_values(tasks, rows, targets, discount=discount).max(-1)
+    expected[np.arange(len(rows)), targets] = 1.0
+    return expected
+
+
+def greedy_policy(values: Array) -> Array:
+    """(..., A) probabilities that share evenly among the best actions of ``values`` (..., A)."""
+    best = values >= values.max(-1, keepdims=True) - TOLERANCE
+    return best / best.sum(-1, keepdims=True)  # type: ignore[no-any-return]
+
+
+class PolicyTruth(NamedTuple):
+    """What a policy really achieves from every cell, each (N, S), over an episode of the world's length."""
+
+    success: Array  # probability of entering the goal
+    death: Array  # probability of entering lava
+    timeout: Array  # probability that neither happens in time
+    value: Array  # expected discounted return
+    length: Array  # expected number of steps
+
+
+def policy_truth(tasks: Tasks, policy: Array, *, discount: float = 0.99, horizon: int | None = None) -> PolicyTruth:
+    """Evaluate a policy table exactly, by backward induction over ``horizon`` steps (default: max_steps).
+
+    ``policy`` holds probabilities (N, S, A) or actions (N, S).
+    """
+    table, world = tasks.table, tasks.world
+    count, cells, actions = table.successor.shape
+    if policy.shape == (count, cells):
+        policy = np.eye(actions)[policy]
+    if policy.shape != (count, cells, actions):
+        raise ValueError(f"a policy table must be ({count}, {cells}) or ({count}, {cells}, {actions}): {policy.shape}")
+    if not np.allclose(policy.sum(-1), 1.0) or policy.min() < 0.0:
+        raise ValueError("the policy's probabilities must not be negative and must sum to 1 over the actions")
+    policy = (1.0 - world.slip) * policy + world.slip / actions
+    rows = np.arange(count)[:, None, None]
+    lives = ~table.terminal
+    goal = np.arange(cells) == table.goal[:, None]
+    dead = table.terminal & ~goal
+    success, death, value, length = (np.zeros((count, cells)) for _ in range(4))
+
+    def expect(outcome: Array) -> Array:
+        """(N, S) expectation of ``outcome`` (N, S) of the next cell, 0 in terminal cells."""
+        return lives * (policy * outcome[rows, table.successor]).sum(-1)  # type: ignore[no-any-return]
+
+    for _ in range(world.max_steps if horizon is None else horizon):
+        success, death = expect(goal + success), expect(dead + death)
+        value, length = expect(goal + discount * value), lives * (1.0 + expect(length))
+    return PolicyTruth(success, death, lives * (1.0 - success - death), value, length)
+
+
+class LavaOracle:
+    """Ground truth asked for with observations, for the agents and metrics that know no environments.
+
+    A fully observed layout says everything about its task but the dynamics, which come from ``world``.
+    """
+
+    def __init__(self, world: WorldConfig, *, discount: float = 0.99, remembered: int = 4096) -> None:
+        self.world = world
+        self.discount = discount
+        self._remembered = remembered
+        self._values: dict[tuple[bytes, int], Array] = {}  # (layout, target cell) -> (S, A)
+
+    def action_values(self, observations: Array, targets: Array | None = None) -> Array:
+        """(B, A) optimal values of reaching ``targets`` (B, W, H, C), or the tasks' goals when None."""
+        objects, cells = self._parse(observations)
+        goals = (objects == GOAL).argmax(-1)
+        aims = goals if targets is None else self._parse(targets)[1]
+        layouts = [layout.tobytes() for layout in objects]
+        keys = list(zip(layouts, aims.tolist(), strict=True))
+        known = self._recall(keys, objects, goals)
+        return np.stack([known[key][cell] for key, cell in zip(keys, cells, strict=True)])
+
+    def distances(self, observations: Array, targets: Array) -> Array:
+        """(B,) fewest steps from observations to targets, ``inf`` where there is no way (slip is ignored)."""
+        objects, cells = self._parse(observations)
+        aims = self._parse(targets)[1]
+        tasks = self._tasks(objects, (objects == GOAL).argmax(-1))
+        rows = np.arange(len(cells))
+        steps = distances_from(tasks, rows, cells)[rows, aims]
+        return np.where(steps == UNREACHABLE, np.inf, steps)
+
+    def _recall(self, keys: list[tuple[bytes, int]], objects: Array, goals: Array) -> dict[tuple[bytes, int], Array]:
+        """The values of every key, computing together those that are not remembered."""
+        first = {key: index for index, key in reversed(list(enumerate(keys)))}
+        missing = [key for key in first if key not in self._values]
+        if missing:
+            new = np.array([first[key] for key in missing])
+            aims = np.array([aim for _, aim in missing])
+            values = action_values(self._tasks(objects[new], goals[new]), targets=aims, discount=self.discount)
+            if len(self._values) + len(missing) > self._remembered:
+                self._values = {key: self._values[key] for key in first if key in self._values}
+            self._values.update(zip(missing, values, strict=True))
+        return self._values
+
+    def _parse(self, observations: Array) -> tuple[Array, Array]:
+        """(B, S) objects without the agent, and (B,) the agent's cells."""
+        flat = observations.reshape(len(observations), -1, observations.shape[-1])
+        objects, agent = scenery_of(flat)
+        if flat.shape[1] != self.world.cells or (agent.sum(-1) != 1).any():
+            raise ValueError(f"wanted {self.world.width}x{self.world.height} observations with one agent (code {AGENT})")
+        return objects, agent.argmax(-1)
+
+    def _tasks(self, objects: Array, goals: Array) -> Tasks:
+        table = empty_table(len(objects), self.world.cells)
+        rules = Rules.of(self.world)
+        for row, (layout, goal) in enumerate(zip(objects, goals, strict=True)):
+            # No start is known, and none is needed for what is asked here.
+            fill_row(table, row, np.isin(layout, (LAVA, WALL)), goal, goal, rules)
+        return Tasks(self.world, table)
