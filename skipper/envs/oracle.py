@@ -136,6 +136,18 @@ def greedy_policy(values: Array) -> Array:
     return best / best.sum(-1, keepdims=True)  # type: ignore[no-any-return]
 
 
+def optimal_path(tasks: Tasks, row: int) -> Array:
+    """(L,) cells of an optimal walk of task ``row`` from its start to its goal, both included, with no slips."""
+    table = tasks.table
+    values = action_values(tasks, rows=np.array([row]))[0]
+    path = [int(table.start[row])]
+    while path[-1] != table.goal[row]:
+        if len(path) > tasks.world.cells:
+            raise ValueError(f"task {row} has no path from its start to its goal")
+        path.append(int(table.successor[row, path[-1], values[path[-1]].argmax()]))
+    return np.array(path)
+
+
 class PolicyTruth(NamedTuple):
     """What a policy really achieves from every cell, each (N, S), over an episode of the world's length."""
 
