@@ -161,10 +161,10 @@ def results_table(results: dict[str, dict[str, Summary]]) -> Table:
 def main() -> None:
     """Parse the command line and run it; a mistake in it is one line, not a traceback."""
     app, bench = tyro.extras.SubcommandApp(), tyro.extras.SubcommandApp()
-    app.command(Evaluate, name="evaluate", help="Play unseen tasks of every difficulty and print success rates.")
-    app.command(Demo, name="demo", help="See the world in a minute: a table of agents and a picture of tasks.")
+    app.command(name="evaluate", help="Play unseen tasks of every difficulty and print success rates.")(Evaluate)
+    app.command(name="demo", help="See the world in a minute: a table of agents and a picture of tasks.")(Demo)
     app.command(bench, name="bench", help="Measure how fast things are on this machine.")
-    bench.command(BenchWorld, name="world", help="Steps, layouts and oracle tasks per second of the lava world.")
+    bench.command(name="world", help="Steps, layouts and oracle tasks per second of the lava world.")(BenchWorld)
     description = "Skipper: agents that plan at decision time and generalise zero-shot."
     command = app.cli(prog="skipper", description=description)
     try:

@@ -6,7 +6,6 @@ A cell is one number, ``x * H + y``, so that ``observation.reshape(S, C)[cell]``
 
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -41,8 +40,3 @@ class Oracle(Protocol):
 
     def distances(self, observations: Array, targets: Array) -> Array:
         """(B,) true numbers of steps from observations to targets, ``inf`` where there is no way."""
-
-
-def as_rng(seed: int | np.random.Generator) -> np.random.Generator:
-    """A generator from a seed, or the generator itself: randomness is always handed in by name."""
-    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)

@@ -1,0 +1,1 @@
+"""Agents, each in one file over shared parts."""

@@ -1,0 +1,1 @@
+"""Measurements of speed, run by ``skipper bench``; never part of the tests."""

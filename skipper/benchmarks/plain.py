@@ -42,7 +42,7 @@ class PlainWorld:
 
     def distances(self, source: Cell) -> dict[Cell, float]:
         """Fewest steps to every cell."""
-        steps = {cell: INFINITE for cell in self.cells}
+        steps = dict.fromkeys(self.cells, INFINITE)
         steps[source] = 0
         queue = deque([source])
         while queue:

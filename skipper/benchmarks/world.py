@@ -2,10 +2,13 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import asdict
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
+from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.plain import draw_plain
 from skipper.config import WorldConfig
 from skipper.envs.gym_env import LavaWorldEnv
@@ -107,7 +110,7 @@ def _plain_oracle(world: WorldConfig) -> Callable[[], int]:
     return work
 
 
-def bench_world(world: WorldConfig, seconds: float) -> dict[str, float]:
+def bench_world(world: WorldConfig, seconds: float) -> dict[str, Any]:
     """Rates per second, and each as a ratio to the plain-Python twin; about ``seconds`` per entry."""
     pairs = {
         "vector_steps": (_vector_steps, _plain_steps),
@@ -115,7 +118,7 @@ def bench_world(world: WorldConfig, seconds: float) -> dict[str, float]:
         "layouts": (_layouts, _plain_layouts),
         "oracle_tasks": (_oracle, _plain_oracle),
     }
-    result: dict[str, float] = {}
+    result: dict[str, Any] = {"machine": describe_machine(), "world": asdict(world), "environments": ENVIRONMENTS}
     for name, (fast, plain) in pairs.items():
         fast_rate, plain_rate = _rate(fast(world), seconds), _rate(plain(world), seconds)
         result[f"{name}_per_s"] = fast_rate

@@ -1,0 +1,1 @@
+"""Environments and their ground truth."""

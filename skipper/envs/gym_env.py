@@ -32,7 +32,7 @@ def resolve_tasks(tasks: Tasks | TaskStream | None, world: dict[str, Any]) -> Ta
     return tasks
 
 
-class LavaWorldEnv(gym.Env[Array, int]):
+class LavaWorldEnv(gym.Env[Array, Any]):
     """Cross a field of lava to the goal.
 
     Observation: ``Box(0, 255, (W, H, 2), uint8)``, object and colour of every cell ``[x, y]`` in MiniGrid's
@@ -76,7 +76,6 @@ class LavaWorldEnv(gym.Env[Array, int]):
         self._row, self._cell = begin_episode(self._table, row, self._rules, self._stream, self._states, 0)
         self._steps = 0
         self._goal = self._observe(int(self._table.goal[self._row]))
-        self._goal.flags.writeable = False  # one array serves the whole episode
         return self._observe(self._cell), self._info()
 
     def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
@@ -107,4 +106,4 @@ class LavaWorldEnv(gym.Env[Array, int]):
         return image
 
     def _info(self) -> dict[str, Any]:
-        return {"goal": self._goal, "task": self._row}
+        return {"goal": self._goal.copy(), "task": self._row}

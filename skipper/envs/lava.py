@@ -161,7 +161,7 @@ def _content_hash(lava, start, goal):
     for cell in range(len(lava)):
         if lava[cell]:
             word ^= mix64(np.uint64(cell) * np.uint64(4) + np.uint64(3))
-    return word
+    return mix64(word)
 
 
 @numba.njit(cache=True)
@@ -175,7 +175,7 @@ def fill_row(table, row, lava, start, goal, rules):
         thing = GOAL if cell == goal else (obstacle if lava[cell] else EMPTY)
         table.scenery[row, cell, 0] = thing
         table.scenery[row, cell, 1] = SCENERY_COLOUR[thing]
-        table.terminal[row, cell] = thing == GOAL or thing == LAVA
+        table.terminal[row, cell] = thing in (GOAL, LAVA)
     for cell in range(width * height):
         x, y = cell // height, cell % height
         for action in range(4):

@@ -133,7 +133,7 @@ def expected_discounts(
 def greedy_policy(values: Array) -> Array:
     """(..., A) probabilities that share evenly among the best actions of ``values`` (..., A)."""
     best = values >= values.max(-1, keepdims=True) - TOLERANCE
-    return best / best.sum(-1, keepdims=True)  # type: ignore[no-any-return]
+    return best / best.sum(-1, keepdims=True)
 
 
 def optimal_path(tasks: Tasks, row: int) -> Array:
@@ -180,7 +180,7 @@ def policy_truth(tasks: Tasks, policy: Array, *, discount: float = 0.99, horizon
 
     def expect(outcome: Array) -> Array:
         """(N, S) expectation of ``outcome`` (N, S) of the next cell, 0 in terminal cells."""
-        return lives * (policy * outcome[rows, table.successor]).sum(-1)  # type: ignore[no-any-return]
+        return lives * (policy * outcome[rows, table.successor]).sum(-1)
 
     for _ in range(world.max_steps if horizon is None else horizon):
         success, death = expect(goal + success), expect(dead + death)
@@ -237,7 +237,9 @@ class LavaOracle:
         flat = observations.reshape(len(observations), -1, observations.shape[-1])
         objects, agent = scenery_of(flat)
         if flat.shape[1] != self.world.cells or (agent.sum(-1) != 1).any():
-            raise ValueError(f"wanted {self.world.width}x{self.world.height} observations with one agent (code {AGENT})")
+            raise ValueError(
+                f"wanted {self.world.width}x{self.world.height} observations with one agent (code {AGENT})"
+            )
         return objects, agent.argmax(-1)
 
     def _tasks(self, objects: Array, goals: Array) -> Tasks:

@@ -1,0 +1,1 @@
+"""Loops that let agents act, learn and be evaluated."""

@@ -1,0 +1,237 @@
+"""Ground truth against brute force, against hand-computed worlds, and against rollouts."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from skipper.benchmarks.plain import PlainWorld
+from skipper.config import WorldConfig
+from skipper.envs.oracle import (
+    UNREACHABLE,
+    LavaOracle,
+    action_values,
+    distances_from,
+    expected_discounts,
+    greedy_policy,
+    optimal_path,
+    policy_truth,
+    reachable,
+    shortest_distances,
+)
+from skipper.envs.tasks import Tasks, evaluation_tasks, tasks_from_text, training_tasks
+from skipper.envs.vector import LavaVectorEnv
+
+CORRIDOR = "A..G\n####\n####"  # cells 0, 3, 6, 9 from left to right
+
+
+def mixed_tasks() -> list[Tasks]:
+    """200 random tasks of ten sizes, half of them walled."""
+    rng = np.random.default_rng(0)
+    sets = []
+    for seed in range(10):
+        width, height = (int(side) for side in rng.integers(3, 11, size=2))
+        difficulty = float(rng.uniform(0, (height - 1) / height))
+        world = WorldConfig(width, height, difficulty=difficulty, dynamics=("lava", "walls")[seed % 2])
+        sets.append(evaluation_tasks(world, difficulty, 20, seed, spread=0.0))
+    return sets
+
+
+def plain_twin(tasks: Tasks, row: int) -> PlainWorld:
+    world = tasks.world
+    obstacles = {(int(x), int(y)) for x, y in np.argwhere(tasks.lava()[row])}
+    goal = divmod(int(tasks.table.goal[row]), world.height)
+    return PlainWorld(world.width, world.height, obstacles, goal, world.dynamics == "walls")
+
+
+@pytest.mark.parametrize("tasks", mixed_tasks(), ids=lambda tasks: f"{tasks.world.width}x{tasks.world.height}")
+def test_distances_and_values_equal_brute_force(tasks):
+    distances, values = shortest_distances(tasks), action_values(tasks, discount=0.95)
+    for row in range(len(tasks)):
+        plain = plain_twin(tasks, row)
+        brute = np.array([list(plain.distances(cell).values()) for cell in plain.cells])
+        assert (np.where(distances[row] == UNREACHABLE, np.inf, distances[row]) == brute).all()
+        brute = np.array(list(plain.action_values(plain.goal, 0.95).values()))
+        np.testing.assert_allclose(values[row], brute, atol=1e-10)
+
+
+def test_values_under_slip_equal_brute_force_for_any_target():
+    world = WorldConfig(6, 5, difficulty=0.4, slip=0.3)
+    tasks = training_tasks(world, 5, seed=0)
+    rows, targets = np.array([0, 1, 2, 3, 4, 4]), np.array([3, 12, 17, 20, 29, 8])
+    values = action_values(tasks, rows, targets, discount=0.9)
+    for index, (row, target) in enumerate(zip(rows, targets, strict=True)):
+        brute = plain_twin(tasks, row).action_values(divmod(int(target), 5), 0.9, slip=0.3)
+        np.testing.assert_allclose(values[index], np.array(list(brute.values())), atol=1e-10)
+
+
+def test_without_slip_values_are_powers_of_the_discount():
+    tasks = training_tasks(WorldConfig(), 4, seed=0)
+    distances = shortest_distances(tasks).astype(float)
+    distances[distances == UNREACHABLE] = np.inf
+    for target in (5, 70, 143):
+        expected = expected_discounts(tasks, np.arange(4), np.full(4, target), discount=0.9)
+        np.testing.assert_allclose(expected, 0.9 ** distances[:, :, target], atol=1e-10)
+
+
+def test_a_corridor_computed_by_hand():
+    tasks = tasks_from_text(CORRIDOR)
+    distances = shortest_distances(tasks)[0]
+    assert distances[0, [0, 3, 6, 9]].tolist() == [0, 1, 2, 3]
+    assert distances[0, 1] == 1  # into the lava
+    assert distances[0, 2] == UNREACHABLE  # lava is absorbing
+    assert distances[9, 0] == UNREACHABLE  # so is the goal
+    values = action_values(tasks, discount=0.5)[0]
+    assert values[6].tolist() == [1.0, 0.0, 0.25, 0.5]  # goal; lava; away and back; bump and try again
+    assert values[0].tolist() == [0.25, 0.0, 0.125, 0.125]
+    assert (values[9] == 0).all()  # nothing comes after the goal
+
+
+def test_a_corridor_with_slip_computed_by_hand():
+    tasks = tasks_from_text("A.G\n###\n###", world=WorldConfig(slip=0.4))
+    values = action_values(tasks, discount=0.5)[0]
+    # East is done with 0.7, each other move with 0.1; v(start) from the bumps, v(middle) likewise.
+    start, middle = values[0].max(), values[3].max()
+    assert start == pytest.approx(0.5 * (0.7 * middle + 0.1 * start + 0.1 * start))
+    assert middle == pytest.approx(0.7 + 0.5 * (0.1 * start + 0.1 * middle))
+
+
+def test_reachable_cells():
+    tasks = tasks_from_text("A.#.\n...G\n##..")
+    assert np.flatnonzero(reachable(tasks)[0]).tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11]
+    assert np.flatnonzero(reachable(tasks, np.array([9]))[0]).tolist() == [6, 9, 10]
+    assert np.flatnonzero(reachable(tasks, np.array([10]))[0]).tolist() == [10]
+
+
+def test_distances_from_chosen_cells_are_rows_of_all_pairs():
+    tasks = training_tasks(WorldConfig(5, 6), 3, seed=0)
+    rows, sources = np.array([2, 0, 2]), np.array([4, 29, 0])
+    assert (distances_from(tasks, rows, sources) == shortest_distances(tasks)[rows, sources]).all()
+
+
+def test_optimal_paths_are_shortest_and_legal():
+    tasks = training_tasks(WorldConfig(), 10, seed=0)
+    distances = shortest_distances(tasks)
+    for row in range(10):
+        path = optimal_path(tasks, row)
+        assert (path[0], path[-1]) == (tasks.table.start[row], tasks.table.goal[row])
+        assert len(path) - 1 == distances[row, path[0], path[-1]]
+        assert all(after in tasks.table.successor[row, before] for before, after in pairwise(path))
+    with pytest.raises(ValueError, match="no path"):
+        optimal_path(tasks_from_text("A#G\n.#.\n.#."), 0)
+
+
+def test_greedy_policies_share_ties():
+    assert greedy_policy(np.array([[0.5, 1.0, 1.0, 0.0]])).tolist() == [[0.0, 0.5, 0.5, 0.0]]
+
+
+def test_truth_of_a_policy_computed_by_hand():
+    tasks = tasks_from_text(CORRIDOR)
+    east = np.zeros((1, 12), int)
+    truth = policy_truth(tasks, east, discount=0.5)
+    assert truth.success[0, [0, 3, 6, 9]].tolist() == [1, 1, 1, 0]
+    assert truth.value[0, [0, 3, 6]].tolist() == [0.25, 0.5, 1.0]
+    assert truth.length[0, [0, 3, 6]].tolist() == [3, 2, 1]
+    half = np.zeros((1, 12, 4))
+    half[..., :2] = 0.5  # east or into the lava
+    truth = policy_truth(tasks, half, discount=0.5)
+    assert truth.success[0, 0] == 0.125
+    assert truth.death[0, 0] == 0.875
+    assert truth.value[0, 0] == 0.125 * 0.25
+    assert truth.length[0, 0] == 1 + 0.5 * (1 + 0.5)
+    short = policy_truth(tasks, east, horizon=2)
+    assert (short.success[0, 0], short.timeout[0, 0], short.length[0, 0]) == (0, 1, 2)
+
+
+def test_the_optimal_policy_always_succeeds_and_its_value_is_the_optimal_one():
+    tasks = training_tasks(WorldConfig(max_steps=200), 20, seed=0)
+    values = action_values(tasks)
+    truth = policy_truth(tasks, greedy_policy(values))
+    start = np.arange(20), tasks.table.start
+    np.testing.assert_allclose(truth.success[start], 1.0)
+    np.testing.assert_allclose(truth.value[start], values.max(-1)[start])
+
+
+def rollouts(tasks: Tasks, actions: np.ndarray, episodes: int) -> dict[str, np.ndarray]:
+    """Outcomes of ``episodes`` plays of each task from its start, by the real environment."""
+    count = len(tasks) * episodes
+    many = tasks.subset(np.repeat(np.arange(len(tasks)), episodes))
+    envs = LavaVectorEnv(count, tasks=many, assignment="own")
+    observation, _ = envs.reset(seed=0)
+    steps, running = np.zeros(count), np.ones(count, bool)
+    success, death = np.zeros(count), np.zeros(count)
+    while running.any():
+        cells = (observation.reshape(count, -1, 2)[:, :, 0] == 10).argmax(-1)
+        observation, reward, terminated, truncated, _ = envs.step(
+            np.repeat(actions, episodes, axis=0)[np.arange(count), cells]
+        )
+        steps += running
+        success += running * reward
+        death += running & terminated & (reward == 0)
+        running &= ~(terminated | truncated)
+    return {
+        "success": success.reshape(-1, episodes),
+        "death": death.reshape(-1, episodes),
+        "length": steps.reshape(-1, episodes),
+        "value": (success * 0.99 ** (steps - 1)).reshape(-1, episodes),
+        "discount": (success * 0.99**steps).reshape(-1, episodes),
+    }
+
+
+def test_truth_under_slip_equals_monte_carlo_within_its_error():
+    # Long episodes, so that the discount is hardly cut off by the end of time.
+    tasks = training_tasks(WorldConfig(slip=0.1, start="fixed", max_steps=600), 6, seed=0)
+    policy = action_values(tasks).argmax(-1)
+    truth, played = policy_truth(tasks, policy), rollouts(tasks, policy, 4000)
+    start = np.arange(6), tasks.table.start
+    exact = {name: getattr(truth, name)[start] for name in ("success", "death", "length", "value")}
+    exact["discount"] = expected_discounts(tasks)[start]
+    for name, values in exact.items():
+        error = played[name].std(1) / np.sqrt(4000)
+        assert (abs(played[name].mean(1) - values) < 4.5 * error + 1e-9).all(), name
+        assert error.max() > 0, name  # slip makes every outcome random
+
+
+def test_truth_of_a_random_policy_equals_monte_carlo_within_its_error():
+    tasks = training_tasks(WorldConfig(5, 4, difficulty=0.3, start="fixed", max_steps=20), 4, seed=0)
+    policy = np.random.default_rng(0).integers(4, size=(4, 20))
+    slippery = Tasks(WorldConfig(5, 4, difficulty=0.3, start="fixed", max_steps=20, slip=0.8), tasks.table)
+    truth, played = policy_truth(slippery, policy), rollouts(slippery, policy, 4000)
+    start = np.arange(4), tasks.table.start
+    for name in ("success", "death", "length", "value"):
+        error = played[name].std(1) / np.sqrt(4000)
+        assert (abs(played[name].mean(1) - getattr(truth, name)[start]) < 4.5 * error + 1e-9).all(), name
+    np.testing.assert_allclose(truth.timeout[start], 1 - truth.success[start] - truth.death[start])
+
+
+@pytest.mark.parametrize("dynamics", ["lava", "walls"])
+def test_the_oracle_of_observations_knows_what_the_tables_know(dynamics):
+    world = WorldConfig(7, 6, difficulty=0.4, slip=0.1, dynamics=dynamics)
+    tasks = training_tasks(world, 6, seed=0)
+    oracle = LavaOracle(world, remembered=4)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        rows, cells, targets = rng.integers(6, size=9), rng.integers(42, size=9), rng.integers(42, size=9)
+        seen, wanted = tasks.observe(rows, cells), tasks.observe(rows, targets)
+        expected = action_values(tasks)[rows, cells]
+        np.testing.assert_allclose(oracle.action_values(seen), expected, atol=1e-10)
+        expected = action_values(tasks, rows, targets)[np.arange(9), cells]
+        np.testing.assert_allclose(oracle.action_values(seen, wanted), expected, atol=1e-10)
+        steps = shortest_distances(tasks)[rows, cells, targets]
+        assert (oracle.distances(seen, wanted) == np.where(steps == UNREACHABLE, np.inf, steps)).all()
+
+
+def test_mistakes_are_named():
+    tasks = training_tasks(WorldConfig(), 2, seed=0)
+    with pytest.raises(ValueError, match="discount must lie between 0 and 1"):
+        action_values(tasks, discount=1.0)
+    with pytest.raises(ValueError, match="one shape"):
+        action_values(tasks, np.array([0, 1]), np.array([3]))
+    with pytest.raises(ValueError, match="one shape"):
+        distances_from(tasks, np.array([0, 1]), np.array([3]))
+    with pytest.raises(ValueError, match="policy table must be"):
+        policy_truth(tasks, np.zeros((2, 5), int))
+    with pytest.raises(ValueError, match="sum to 1"):
+        policy_truth(tasks, np.ones((2, 144, 4)))
+    with pytest.raises(ValueError, match="12x12 observations with one agent"):
+        LavaOracle(WorldConfig()).action_values(np.zeros((1, 12, 12, 2), np.uint8))

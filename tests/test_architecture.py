@@ -1,0 +1,94 @@
+"""Imports go downwards only, heavy libraries live in one room each, and nobody uses global randomness."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "skipper"
+
+# From the top floor to the ground; rooms on one floor do not import each other.
+FLOORS = (
+    {"cli"},
+    {"experiments", "viewer", "benchmarks"},
+    {"training"},
+    {"agents"},
+    {"envs", "nets", "replay", "planning", "losses"},
+    {"presets"},
+    {"config"},
+    {"types"},
+)
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+# library -> the only modules that may import it
+CONFINED = {
+    "matplotlib": {"experiments/plots.py"},
+    "tyro": {"cli.py"},
+    "ray": {"experiments/execute.py"},
+    "pickle": set(),
+}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imports_of(source: str) -> list[str]:
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            names.append(node.module or "")
+    return names
+
+
+def upward_imports(room: str, source: str) -> list[str]:
+    wrong = []
+    for name in imports_of(source):
+        parts = name.split(".")
+        if parts[0] != "skipper":
+            continue
+        assert len(parts) > 1, "modules import from the rooms, not from the package itself"
+        if parts[1] != room and FLOOR_OF[parts[1]] <= FLOOR_OF[room]:
+            wrong.append(name)
+    return wrong
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_downwards(path):
+    if path != PACKAGE / "__init__.py":
+        assert upward_imports(room_of(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("envs", "import skipper.agents.fixed"),
+        ("agents", "from skipper.envs.oracle import LavaOracle\nfrom skipper.training.evaluate import play"),
+        ("experiments", "def late():\n    from skipper.benchmarks.world import bench_world"),
+    ],
+)
+def test_an_upward_or_sideways_import_is_found(room, source):
+    assert len(upward_imports(room, source)) == 1
+
+
+@pytest.mark.parametrize("library", CONFINED)
+def test_heavy_libraries_live_in_one_room(library):
+    users = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in MODULES
+        if any(name.split(".")[0] == library for name in imports_of(path.read_text()))
+    }
+    assert users <= CONFINED[library]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_global_random_state(path):
+    allowed = {"Generator", "SeedSequence", "default_rng", "PCG64"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.random":
+            assert node.attr in allowed, f"line {node.lineno}: np.random.{node.attr}"

@@ -1,0 +1,39 @@
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from skipper.config import WorldConfig
+
+
+def test_field_and_most_lava_of_the_paper():
+    world = WorldConfig()
+    assert (world.cells, world.field, world.max_lava) == (144, 120, 110)
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"width": 2}, "at least 3"),
+        ({"height": 2}, "at least 3"),
+        ({"slip": -0.1}, "possible: 0 to 1"),
+        ({"slip": 1.1}, "possible: 0 to 1"),
+        ({"slip": float("nan")}, "possible: 0 to 1"),
+        ({"difficulty": 0.93}, "at most 110 are possible"),
+        ({"difficulty": 0.9, "spread": 0.05}, "difficulty \\+ spread <= 0.917"),
+        ({"difficulty": -0.1}, "possible: 0 to 0.917"),
+        ({"difficulty": 0.02, "spread": 0.05}, "possible: 0.05 to 0.867"),
+        ({"difficulty": float("nan")}, "falls below 0"),
+        ({"spread": -0.1}, "must not be negative"),
+        ({"max_steps": 0}, "at least 1"),
+        ({"dynamics": "water"}, "available: lava, walls"),
+        ({"start": "anywhere"}, "available: uniform, fixed"),
+    ],
+)
+def test_the_impossible_is_refused_with_what_would_be_possible(fields, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        WorldConfig(**fields)
+
+
+def test_configuration_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        WorldConfig().slip = 0.5

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from skipper.agents.fixed import OptimalAgent, RandomAgent
+from skipper.config import EVALUATION_DIFFICULTIES, WorldConfig
+from skipper.envs.oracle import LavaOracle
+from skipper.envs.tasks import evaluation_tasks, tasks_from_text
+from skipper.training.evaluate import Episodes, play, summarise
+from skipper.types import Decision, TimeStep
+
+
+class ScriptedAgent:
+    """Walks east in the first task, south in the second, and stays at the edge in the third."""
+
+    def __init__(self) -> None:
+        self.firsts: list[list[bool]] = []
+
+    def act(self, timestep: TimeStep) -> Decision:
+        self.firsts.append(timestep.first.tolist())
+        return Decision(np.array([0, 1, 3]))
+
+
+def test_episodes_end_as_they_should():
+    tasks = tasks_from_text(*["A.G\n#..\n..."] * 3, world=WorldConfig(start="fixed", max_steps=5))
+    agent = ScriptedAgent()
+    episodes = play(agent, tasks, seed=0)
+    assert episodes.success.tolist() == [True, False, False]
+    assert episodes.death.tolist() == [False, True, False]
+    assert episodes.timeout.tolist() == [False, False, True]
+    assert episodes.length.tolist() == [2, 1, 5]
+    assert agent.firsts[:2] == [[True] * 3, [False, True, False]]
+
+
+def test_summary_computed_by_hand():
+    success = np.array([True, True, False, False])
+    death = np.array([False, False, True, False])
+    row = summarise(Episodes(success, death, np.array([2, 4, 6, 8])))
+    assert (row.success, row.episodes, row.length, row.deaths, row.timeouts) == (0.5, 4, 5.0, 0.25, 0.25)
+    # Wilson: (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n), z = 1.96, n = 4
+    assert row.low == pytest.approx(0.1500, abs=1e-4)
+    assert row.high == pytest.approx(0.8500, abs=1e-4)
+
+
+@pytest.mark.parametrize("dynamics", ["lava", "walls"])
+@pytest.mark.parametrize("difficulty", EVALUATION_DIFFICULTIES)
+def test_the_optimal_agent_solves_a_thousand_tasks_of_every_difficulty(dynamics, difficulty):
+    tasks = evaluation_tasks(WorldConfig(dynamics=dynamics), difficulty, 1000, seed=0)
+    assert play(OptimalAgent(LavaOracle(tasks.world)), tasks, seed=0).success.all()
+
+
+def test_the_random_agent_hardly_ever_crosses_the_lava():
+    for difficulty in EVALUATION_DIFFICULTIES:
+        tasks = evaluation_tasks(WorldConfig(), difficulty, 1000, seed=0)
+        assert play(RandomAgent(4, np.random.default_rng(0)), tasks, seed=0).success.mean() < 0.02
