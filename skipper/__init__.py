@@ -1,11 +1,22 @@
 """Skipper: agents that plan at decision time over imagined checkpoints, their baselines and experiments."""
 
+from typing import Any
+
 from gymnasium.envs.registration import register
 
 __version__ = "0.1.0"
+__all__ = ["load"]
 
 register(
     id="skipper/LavaWorld-v0",
     entry_point="skipper.envs.gym_env:LavaWorldEnv",
     vector_entry_point="skipper.envs.vector:LavaVectorEnv",
 )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "load":  # late, since it imports the network library
+        from skipper.training.load import load
+
+        return load
+    raise AttributeError(f"module 'skipper' has no attribute {name!r}")

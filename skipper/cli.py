@@ -2,41 +2,74 @@
 
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from skipper.agents.registry import Ingredients, make_agent
-from skipper.config import EVALUATION_DIFFICULTIES, Dynamics, WorldConfig
+from skipper.agents.registry import Ingredients, make_fixed
+from skipper.config import EVALUATION_DIFFICULTIES, Dynamics, RunConfig, WorldConfig
 from skipper.envs.lava import ACTIONS
 from skipper.envs.oracle import LavaOracle
 from skipper.envs.tasks import Tasks, evaluation_tasks
+from skipper.presets import preset
 from skipper.training.evaluate import Summary, play, summarise
+from skipper.types import Agent
 
 
 @dataclass(frozen=True)
 class WorldOptions:
-    """Which lava worlds."""
+    """Which lava worlds; by default those of the run, or the paper's."""
 
-    size: tuple[int, ...] = (12,)
+    size: tuple[int, ...] | None = None
     """Cells along x, and along y where that differs: "12", or "12 8"."""
-    dynamics: Dynamics = "lava"
+    dynamics: Dynamics | None = None
     """"lava" kills; "walls" block in the same places."""
-    slip: float = 0.0
+    slip: float | None = None
     """Probability with which an action is replaced by a random one."""
-    max_steps: int = 64
+    max_steps: int | None = None
     """Steps after which an episode is cut off; the paper's 64 suits 12x12."""
 
-    def world(self) -> WorldConfig:
-        """The configuration that these options describe."""
-        if len(self.size) not in (1, 2):
-            raise ValueError(f"--size takes one or two numbers, got {len(self.size)}")
-        width, height = self.size[0], self.size[-1]
-        return WorldConfig(width, height, dynamics=self.dynamics, slip=self.slip, max_steps=self.max_steps)
+    def world(self, base: WorldConfig) -> WorldConfig:
+        """``base`` with what was asked for changed."""
+        changes = {name: getattr(self, name) for name in ("dynamics", "slip", "max_steps")}
+        width, height = (base.width, base.height) if self.size is None else sides(self.size)
+        changes = {name: value for name, value in changes.items() if value is not None}
+        return replace(base, width=width, height=height, **changes)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train an agent; the same command continues a run that was interrupted.
+
+    Every field of the configuration is an option. Presets: "paper" follows the paper to the number; "debug" takes
+    seconds, to see that everything runs.
+
+    Example: skipper train --agent modelfree --tasks 50 --size 12 --steps 200000 --seed 0 --out runs/first
+    """
+
+    out: Path
+    """The run folder: config.json, evaluations.jsonl, metrics.jsonl, weights.safetensors, checkpoints, tensorboard."""
+    size: tuple[int, ...] | None = None
+    """Cells along x, and along y where that differs; sets width and height."""
+    config: tyro.conf.OmitArgPrefixes[RunConfig] = field(default_factory=RunConfig)
+
+    def run(self) -> None:
+        """Train to the end, or until Ctrl-C."""
+        from skipper.training.progress import ProgressDisplay
+        from skipper.training.train import train
+
+        config = self.config
+        if self.size is not None:
+            width, height = sides(self.size)
+            config = replace(config, world=replace(config.world, width=width, height=height))
+        with ProgressDisplay(config.steps) as display:
+            finished = train(config, self.out, display)
+            display.say(f"finished: {self.out}" if finished else "saved; the same command continues this run")
 
 
 @dataclass(frozen=True)
@@ -46,11 +79,14 @@ class Evaluate:
     Every task is played once, from its own start, on the side opposite to the goal. "steps" is the mean
     length of all episodes; success, deaths and timeouts are shares of them and sum to 1.
 
-    Example: skipper evaluate --agent optimal --dynamics walls --difficulties 0.4 --json
+    Examples: skipper evaluate runs/first --episodes 400
+              skipper evaluate --agent optimal --dynamics walls --difficulties 0.4 --json
     """
 
-    agent: str = "optimal"
-    """Who plays: "random" or "optimal"."""
+    run_folder: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(name="run", metavar="RUN")] = None
+    """Folder of a trained agent; or name an agent that needs no training."""
+    agent: str | None = None
+    """An agent that needs no training: "random" or "optimal"."""
     difficulties: tuple[float, ...] = EVALUATION_DIFFICULTIES
     """Densities of lava; each task's own is drawn within "spread" of it."""
     spread: float = 0.05
@@ -61,17 +97,26 @@ class Evaluate:
     """Decides the tasks and all that happens in them; another seed gives other tasks."""
     json: bool = False
     """Print one JSON object keyed by difficulty instead of the table."""
-    world: tyro.conf.OmitArgPrefixes[WorldOptions] = WorldOptions()
+    options: tyro.conf.OmitArgPrefixes[WorldOptions] = field(default_factory=WorldOptions)
 
     def run(self) -> None:
         """Print the table or the object."""
-        world = self.world.world()
+        if (self.run_folder is None) == (self.agent is None):
+            raise ValueError("say who plays: either a run folder, or --agent random or --agent optimal")
+        if self.run_folder is not None:
+            from skipper.training.load import load
+
+            loaded = load(self.run_folder, self.seed)
+            name, world = loaded.config.agent, self.options.world(loaded.config.world)
+            agent: Agent | None = loaded.agent
+        else:
+            name, world, agent = str(self.agent), self.options.world(WorldConfig()), None
         sets = task_sets(world, self.difficulties, self.episodes, self.seed, self.spread)
-        results = evaluate(self.agent, sets, self.seed)
+        results = evaluate(name, sets, self.seed, agent)
         if self.json:
             print(json.dumps({level: summary._asdict() for level, summary in results.items()}, indent=2))
         else:
-            Console().print(results_table({self.agent: results}))
+            Console().print(results_table({name: results}))
 
 
 @dataclass(frozen=True)
@@ -113,21 +158,89 @@ class BenchWorld:
     """Density of lava."""
     json: bool = False
     """Print one JSON object instead of the table."""
-    world: tyro.conf.OmitArgPrefixes[WorldOptions] = WorldOptions()
+    options: tyro.conf.OmitArgPrefixes[WorldOptions] = field(default_factory=WorldOptions)
 
     def run(self) -> None:
         """Print the rates."""
         from skipper.benchmarks.world import bench_world
 
-        rates = bench_world(replace(self.world.world(), difficulty=self.difficulty), self.seconds)
-        if self.json:
-            print(json.dumps(rates, indent=2))
-            return
-        table = Table("what", "per second", "plain Python", "ratio")
-        for name in (key.removesuffix("_ratio") for key in rates if key.endswith("_ratio")):
-            fast, plain, ratio = (rates[f"{name}{suffix}"] for suffix in ("_per_s", "_plain_per_s", "_ratio"))
-            table.add_row(name.replace("_", " "), f"{fast:,.0f}", f"{plain:,.0f}", f"{ratio:.1f}")
-        Console().print(table)
+        rates = bench_world(replace(self.options.world(WorldConfig()), difficulty=self.difficulty), self.seconds)
+        show(rates, self.json)
+
+
+@dataclass(frozen=True)
+class BenchUpdate:
+    """Measure one gradient update of the model-free baseline and of Skipper's heads.
+
+    FLOP counts, and the share of this machine's speed on large matrix products that the update reaches.
+    """
+
+    preset: str = "paper"
+    """Whose networks and batches."""
+    seconds: float = 5.0
+    """Time spent on each measurement."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Print the measurements."""
+        from skipper.benchmarks.update import bench_update
+
+        show(bench_update(preset(self.preset, "modelfree"), self.seconds), self.json)
+
+
+@dataclass(frozen=True)
+class BenchReplay:
+    """Measure adding, drawing and updating samples of a large replay buffer, and the memory that they take."""
+
+    samples: int = 4_000_000
+    """Hindsight samples that the buffer holds."""
+    batch: int = 64
+    """Samples that are drawn together."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Print the measurements."""
+        from skipper.benchmarks.replay import bench_replay
+
+        show(bench_replay(self.samples, self.batch), self.json)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure how fast things are on this machine."""
+
+    what: (
+        Annotated[BenchWorld, tyro.conf.subcommand("world")]
+        | Annotated[BenchUpdate, tyro.conf.subcommand("update")]
+        | Annotated[BenchReplay, tyro.conf.subcommand("replay")]
+    )
+
+    def run(self) -> None:
+        """Run the chosen benchmark."""
+        self.what.run()
+
+
+def show(result: dict[str, Any], as_json: bool) -> None:
+    """Print measurements as one JSON object, or a line each."""
+    if as_json:
+        print(json.dumps(result, indent=2))
+        return
+    table = Table("what", "measured")
+    for name, value in result.items():
+        parts = value if isinstance(value, dict) else {"": value}
+        for part, number in parts.items():
+            label = f"{name} {part}".replace("_", " ").strip()
+            table.add_row(label, f"{number:,.4g}" if isinstance(number, float) else str(number))
+    Console().print(table)
+
+
+def sides(size: tuple[int, ...]) -> tuple[int, int]:
+    """Width and height from one or two numbers."""
+    if len(size) not in (1, 2):
+        raise ValueError(f"--size takes one or two numbers, got {len(size)}")
+    return size[0], size[-1]
 
 
 def task_sets(
@@ -137,12 +250,12 @@ def task_sets(
     return {f"{level:g}": evaluation_tasks(world, level, count, seed, spread=spread) for level in difficulties}
 
 
-def evaluate(name: str, sets: dict[str, Tasks], seed: int) -> dict[str, Summary]:
-    """The results of one agent on every set of tasks."""
+def evaluate(name: str, sets: dict[str, Tasks], seed: int, agent: Agent | None = None) -> dict[str, Summary]:
+    """The results on every set of tasks, of a given agent or of the one called ``name`` that needs no training."""
     results = {}
     for level, tasks in sets.items():
         given = Ingredients(len(ACTIONS), np.random.default_rng(seed), LavaOracle(tasks.world))
-        results[level] = summarise(play(make_agent(name, given), tasks, seed))
+        results[level] = summarise(play(agent or make_fixed(name, given), tasks, seed))
     return results
 
 
@@ -158,16 +271,39 @@ def results_table(results: dict[str, dict[str, Summary]]) -> Table:
     return table
 
 
+def chosen(arguments: list[str], option: str, default: str) -> str:
+    """The value of an option that decides the defaults of all others, and so must be known before them."""
+    for position, argument in enumerate(arguments):
+        if argument == option and position + 1 < len(arguments):
+            return arguments[position + 1]
+        if argument.startswith(f"{option}="):
+            return argument.removeprefix(f"{option}=")
+    return default
+
+
+def commands(base: RunConfig) -> Any:
+    """The type of the command line; training begins with ``base``."""
+    train = tyro.conf.subcommand(
+        "train",
+        default=Train(out=tyro.MISSING, config=base),
+        description="Train an agent, or continue a run that was interrupted.",
+    )
+    evaluate = tyro.conf.subcommand(
+        "evaluate", description="Play unseen tasks of every difficulty and print success rates."
+    )
+    demo = tyro.conf.subcommand("demo", description="See the world in a minute: a table of agents, and tasks drawn.")
+    bench = tyro.conf.subcommand("bench", description="Measure how fast things are on this machine.")
+    return Annotated[Train, train] | Annotated[Evaluate, evaluate] | Annotated[Demo, demo] | Annotated[Bench, bench]
+
+
 def main() -> None:
     """Parse the command line and run it; a mistake in it is one line, not a traceback."""
-    app, bench = tyro.extras.SubcommandApp(), tyro.extras.SubcommandApp()
-    app.command(name="evaluate", help="Play unseen tasks of every difficulty and print success rates.")(Evaluate)
-    app.command(name="demo", help="See the world in a minute: a table of agents and a picture of tasks.")(Demo)
-    app.command(bench, name="bench", help="Measure how fast things are on this machine.")
-    bench.command(name="world", help="Steps, layouts and oracle tasks per second of the lava world.")(BenchWorld)
-    description = "Skipper: agents that plan at decision time and generalise zero-shot."
-    command = app.cli(prog="skipper", description=description)
+    arguments = sys.argv[1:]
     try:
+        base = preset(chosen(arguments, "--preset", "paper"), chosen(arguments, "--agent", "modelfree"))
+        options = (tyro.conf.OmitSubcommandPrefixes,)
+        description = "Skipper: agents that plan at decision time and generalise zero-shot."
+        command: Any = tyro.cli(commands(base), prog="skipper", description=description, config=options)
         command.run()
     except (ValueError, OSError) as error:
         sys.exit(f"skipper: error: {error}")

@@ -1,10 +1,15 @@
 """Frozen configuration: validated where it is made, never changed afterwards."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
+Config = TypeVar("Config")
 Dynamics = Literal["lava", "walls"]
 Start = Literal["uniform", "fixed"]
+Strategy = Literal["episode", "future"]
 
 EVALUATION_DIFFICULTIES = (0.25, 0.35, 0.45, 0.55)
 
@@ -76,3 +81,201 @@ class WorldConfig:
     def cells(self) -> int:
         """S, the number of cells of the grid."""
         return self.width * self.height
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Shapes of the networks (paper, App. "Implementation details")."""
+
+    embedding: int = 16
+    """Channels of the state encoder."""
+    centred_embedding: bool = False
+    """Take the mean of the word embeddings away at the start; not in the paper."""
+    field_size: int = 8
+    """Side of a local field; shrinks to the grid where that is smaller."""
+    fields: int = 4
+    """Local fields that attention selects."""
+    partial_width: int = 128
+    """Width of the partial state sigma(s)."""
+    spatial_abstraction: bool = True
+    """False replaces the selector by one linear layer on the whole state (an ablation)."""
+    hidden: int = 256
+    """Hidden units of every head."""
+    bins: int = 16
+    """Bins of every histogram; distances are 1 to this many steps."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "embedding", "field_size", "fields", "partial_width", "hidden")
+        if self.bins < 2:
+            raise ValueError(f"a histogram needs at least 2 bins, got {self.bins}")
+
+
+@dataclass(frozen=True)
+class LearningConfig:
+    """Optimisation (paper, App. "Training"; authors' code for batch and schedule)."""
+
+    batch_size: int = 64
+    """Samples per update."""
+    steps_per_update: float = 4.0
+    """Environment steps for each gradient update, kept whatever the number of environments."""
+    learning_starts: int = 20_000
+    """Environment steps before the first update."""
+    sync_every: int = 8_000
+    """Environment steps between copies of the online to the target network."""
+    learning_rate: float = 2.5e-4
+    adam_epsilon: float = 1.5e-4
+    gradient_clip: float = 1.0
+    """Largest absolute value of a gradient's entries."""
+    task_discount: float = 0.99
+    """Discount of task rewards."""
+    policy_discount: float = 0.95
+    """Discount of the intrinsic reward for reaching a target."""
+    epsilon_start: float = 1.0
+    """Share of random actions at the beginning."""
+    epsilon_end: float = 0.01
+    epsilon_steps: int = 1_000_000
+    """Environment steps over which exploration falls linearly."""
+    epsilon_evaluation: float = 0.001
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "batch_size", "steps_per_update", "sync_every", "learning_rate", "epsilon_steps")
+        for name in ("task_discount", "policy_discount"):
+            if not 0.0 < getattr(self, name) < 1.0:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """Experience replay (paper, App. "HER")."""
+
+    capacity: int = 1_000_000
+    """States that are kept, whole episodes at a time."""
+    targets: int = 4
+    """Hindsight targets per transition; agents without targets ignore it."""
+    strategy: Strategy = "episode"
+    """Where targets come from: the whole "episode", or only the "future" of the transition."""
+    prioritized: bool = True
+    """False: every sample is equally likely."""
+    alpha: float = 0.6
+    """Exponent of the losses that priorities are."""
+    beta: float = 0.4
+    """Exponent of the importance weights at the beginning; it rises to 1 over the run."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "capacity")
+        if self.targets < 0:
+            raise ValueError(f"targets must not be negative, got {self.targets}")
+        if self.strategy not in get_args(Strategy):
+            raise ValueError(f"unknown strategy {self.strategy!r}; available: {', '.join(get_args(Strategy))}")
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What is measured during training, on tasks that are new every time."""
+
+    evaluate_every: int = 50_000
+    """Environment steps between evaluations."""
+    evaluation_episodes: int = 20
+    """Tasks per difficulty, and training tasks, per evaluation."""
+    difficulties: tuple[float, ...] = EVALUATION_DIFFICULTIES
+    difficulty_spread: float = 0.05
+    training_task_start: Start = "fixed"
+    """Training tasks are evaluated from their own start; the authors' code uses "uniform" ones."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "evaluate_every", "evaluation_episodes")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One training run, whole: equal configurations give equal runs."""
+
+    agent: str = "modelfree"
+    """Which agent learns."""
+    preset: str = "paper"
+    """The named block of defaults that this configuration began with."""
+    seed: int = 0
+    """Decides the tasks, the weights and everything that happens."""
+    steps: int = 1_500_000
+    """Environment steps, all environments together."""
+    tasks: int = 50
+    """Number of fixed training tasks; 0 for a new task every episode."""
+    environments: int = 16
+    """Environments that are stepped together."""
+    threads: int = 2
+    """Threads of the network library; part of the run, since sums in another order round differently."""
+    checkpoint_every: int = 10_000
+    """Environment steps between checkpoints."""
+    record_every: int = 2_000
+    """Environment steps between records of losses and throughput."""
+    world: WorldConfig = field(default_factory=WorldConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    learning: LearningConfig = field(default_factory=LearningConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")
+        if self.seed < 0 or self.tasks < 0:
+            raise ValueError(f"seed and tasks must not be negative, got {self.seed} and {self.tasks}")
+
+
+def _check_positive(config: Any, *names: str) -> None:
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise ValueError(f"{name} must be positive, got {getattr(config, name)}")
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Nested dictionaries of JSON values."""
+    return json.loads(json.dumps(asdict(config)))
+
+
+def from_dict(kind: type[Config], data: Any, where: str = "configuration") -> Config:
+    """The inverse of ``to_dict``: every field must be there, of its type, and no other."""
+    if not isinstance(data, dict):
+        raise ValueError(f"{where}: wanted an object, got {data!r:.60}")
+    known = {entry.name for entry in fields(cast(Any, kind))}
+    for name in data:
+        if name not in known:
+            nearest = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise ValueError(f"{where}: unknown field {name!r}{hint}")
+    if missing := sorted(known - data.keys()):
+        raise ValueError(f"{where}: missing {', '.join(missing)}")
+    hints = get_type_hints(kind)
+    return kind(**{name: _parse(hints[name], value, f"{where}.{name}") for name, value in data.items()})
+
+
+def _parse(kind: Any, value: Any, where: str) -> Any:
+    if is_dataclass(kind):
+        return from_dict(cast(type[Any], kind), value, where)
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"{where}: wanted a list, got {value!r:.60}")
+        return tuple(_parse(get_args(kind)[0], entry, where) for entry in value)
+    if get_origin(kind) is Literal:
+        kind = str
+    # JSON does not tell 4 from 4.0, and bool is an int in Python but not here.
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{where}: wanted {kind.__name__}, got {value!r:.60}")
+    return value
+
+
+def content_hash(config: Any) -> str:
+    """Sixteen hexadecimal digits that differ where configurations do."""
+    return hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def differences(one: Any, two: Any, prefix: str = "") -> list[str]:
+    """The fields in which two configurations differ, as "name: this -> that"."""
+    found = []
+    for entry in fields(one):
+        name, left, right = prefix + entry.name, getattr(one, entry.name), getattr(two, entry.name)
+        if is_dataclass(left):
+            found += differences(left, right, f"{name}.")
+        elif left != right:
+            found.append(f"{name}: {left} -> {right}")
+    return found

@@ -6,6 +6,7 @@ A cell is one number, ``x * H + y``, so that ``observation.reshape(S, C)[cell]``
 
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -19,10 +20,48 @@ class TimeStep(NamedTuple):
     first: Array  # (B,) bool, True where a new episode begins here
 
 
+class EnvironmentSpec(NamedTuple):
+    """What an agent must know of an environment before it acts."""
+
+    shape: tuple[int, int, int]  # W, H, C of an observation
+    vocabulary: tuple[int, ...]  # how many values each channel can have
+    actions: int
+    longest: int  # steps of the longest episode
+
+
+class Transition(NamedTuple):
+    """One step of a batch of environments."""
+
+    observation: Array  # (B, W, H, C)
+    action: Array  # (B,)
+    reward: Array  # (B,)
+    next_observation: Array  # (B, W, H, C) what the step led to, also where an episode ended with it
+    terminated: Array  # (B,) bool
+    truncated: Array  # (B,) bool
+
+
 class Decision(NamedTuple):
     """What an agent decided for a batch of time steps; metrics, plots and the viewer read only this."""
 
     action: Array  # (B,) int64
+
+
+class Worlds(Protocol):
+    """A Gymnasium vector environment with same-step autoreset whose state can be saved."""
+
+    num_envs: int
+
+    def reset(self, *, seed: int) -> tuple[Array, dict[str, Any]]:
+        """First observations, and goal observations in ``info["goal"]``."""
+
+    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """As in Gymnasium; ``info["final_obs"]`` holds the last observations of episodes that ended."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides the future of the environments."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue exactly where ``state_dict`` was taken."""
 
 
 class Agent(Protocol):
@@ -30,6 +69,31 @@ class Agent(Protocol):
 
     def act(self, timestep: TimeStep) -> Decision:
         """Choose one action per environment of the batch."""
+
+
+class Learner(Agent, Protocol):
+    """An agent that learns from what it does. The same seed and the same calls give the same learner."""
+
+    def observe(self, transition: Transition) -> None:
+        """Remember what the last decision led to."""
+
+    def ready(self) -> bool:
+        """Whether there is anything to learn from yet."""
+
+    def learn(self) -> dict[str, float]:
+        """One gradient update; the losses and whatever else is worth a curve."""
+
+    def evaluator(self, rng: np.random.Generator) -> Agent:
+        """The same policy as it is evaluated: its own random stream and memory, so that nobody notices it."""
+
+    def weights(self) -> dict[str, Array]:
+        """What acting needs, by name."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides the future: nested dictionaries of arrays and JSON values."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue exactly where ``state_dict`` was taken."""
 
 
 class Oracle(Protocol):

@@ -1,13 +1,15 @@
 """Batched evaluation: every task of a set is played once, all of them in lockstep."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest
 
-from skipper.envs.tasks import Tasks
+from skipper.config import RunConfig
+from skipper.envs.tasks import Tasks, evaluation_tasks
 from skipper.envs.vector import LavaVectorEnv
-from skipper.types import Agent, Array, TimeStep
+from skipper.types import Agent, Array, Learner, TimeStep
 
 
 class Episodes(NamedTuple):
@@ -51,6 +53,33 @@ def play(agent: Agent, tasks: Tasks, seed: int) -> Episodes:
         first = terminated | truncated
         running &= ~first
     return Episodes(success, death, length)
+
+
+def evaluate_learner(learner: Learner, config: RunConfig, training: Tasks | None, step: int) -> dict[str, Summary]:
+    """Success on training tasks and on unseen tasks of every difficulty, new ones at every ``step``.
+
+    All randomness is drawn from streams that only the run's seed and the step decide, none of the learner's.
+    """
+    settings = config.evaluation
+    rng = np.random.default_rng([config.seed, step, *b"evaluate"])
+    seed = int(rng.integers(2**32))
+    sets = {"training": _training_sample(config, training, rng, seed)}
+    for level in settings.difficulties:
+        sets[f"{level:g}"] = evaluation_tasks(
+            config.world, level, settings.evaluation_episodes, seed, spread=settings.difficulty_spread
+        )
+    return {name: summarise(play(learner.evaluator(rng), tasks, seed)) for name, tasks in sets.items()}
+
+
+def _training_sample(config: RunConfig, training: Tasks | None, rng: np.random.Generator, seed: int) -> Tasks:
+    """Some of the training tasks, or tasks like them where every episode brings a new one."""
+    count = config.evaluation.evaluation_episodes
+    world = replace(config.world, start=config.evaluation.training_task_start)
+    if training is None:
+        fresh = evaluation_tasks(world, world.difficulty, count, seed, spread=world.spread, split="stream")
+        return Tasks(world, fresh.table)
+    rows = np.resize(rng.permutation(len(training)), count)
+    return Tasks(world, training.subset(rows).table)
 
 
 def summarise(episodes: Episodes) -> Summary:

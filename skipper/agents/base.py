@@ -1,0 +1,132 @@
+"""What learning agents share: random streams, schedules, optimisation, and saving all of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from skipper.config import LearningConfig, ReplayConfig, RunConfig
+from skipper.replay.buffer import Replay
+from skipper.replay.episodes import EpisodeBuilder
+from skipper.types import Array, Decision, EnvironmentSpec, TimeStep, Transition
+
+
+class NotFiniteError(RuntimeError):
+    """A loss became infinite or not a number."""
+
+
+def named_rng(seed: int, name: str) -> np.random.Generator:
+    """The random stream of one purpose of a run, so that a change in one place does not move the others."""
+    return np.random.default_rng([seed, *name.encode()])
+
+
+def linear_epsilon(config: LearningConfig, step: int) -> float:
+    """The share of random actions after ``step`` environment steps."""
+    done = min(step / config.epsilon_steps, 1.0)
+    return config.epsilon_start + done * (config.epsilon_end - config.epsilon_start)
+
+
+def explore(greedy: Array, epsilon: float, actions: int, rng: np.random.Generator) -> Array:
+    """(B,) the greedy actions, each replaced by a random one with probability ``epsilon``."""
+    random = rng.random(len(greedy)) < epsilon
+    return np.where(random, rng.integers(actions, size=len(greedy)), greedy)
+
+
+def observations_tensor(observation: Array) -> Tensor:
+    """(B, W, H, C) as the networks take it, without a copy where that is possible."""
+    return torch.from_numpy(np.ascontiguousarray(observation))
+
+
+class Optimiser:
+    """Adam with the gradients clipped by value; one for all parameters of an agent."""
+
+    def __init__(self, network: nn.Module, config: LearningConfig) -> None:
+        self._parameters = dict(network.named_parameters())
+        self._clip = config.gradient_clip
+        self._adam = torch.optim.Adam(
+            self._parameters.values(), lr=config.learning_rate, eps=config.adam_epsilon, fused=True
+        )
+
+    def step(self, loss: Tensor) -> float:
+        """One update; returns the loss as a number, which must be finite."""
+        value = float(loss.detach())
+        if not np.isfinite(value):
+            raise NotFiniteError(f"the loss became {value}")
+        self._adam.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_value_(self._parameters.values(), self._clip)
+        self._adam.step()
+        return value
+
+    def state_dict(self) -> dict[str, Any]:
+        """Adam's moments and counts, by the names of the parameters."""
+        state = self._adam.state
+        return {
+            name: {key: moment.numpy().copy() for key, moment in state[parameter].items()}
+            for name, parameter in self._parameters.items()
+            if parameter in state
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Continue with saved moments."""
+        for name, moments in saved.items():
+            tensors = {key: torch.from_numpy(moment.copy()) for key, moment in moments.items()}
+            self._adam.state[self._parameters[name]] = tensors
+
+
+def module_state(module: nn.Module) -> dict[str, Array]:
+    """Parameters and buffers as arrays."""
+    return {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()}
+
+
+def load_module_state(module: nn.Module, state: dict[str, Array]) -> None:
+    """Take over arrays; names and shapes must fit exactly."""
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    given = {name: array.shape for name, array in state.items()}
+    if given != expected:
+        wrong = sorted(name for name in expected.keys() | given.keys() if expected.get(name) != given.get(name))
+        raise ValueError(f"the weights do not fit the network, first at {wrong[0]!r}")
+    module.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in state.items()})
+
+
+class Experience:
+    """Where transitions go: into the episodes under way, and when these end, into replay."""
+
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec, replay: ReplayConfig) -> None:
+        self.replay = Replay(replay, spec.shape)
+        self._building = EpisodeBuilder(config.environments, spec.longest, spec.shape)
+        self._rng = named_rng(config.seed, "store")
+
+    def append(self, transition: Transition) -> None:
+        """Take one transition of every environment."""
+        for episode in self._building.append(transition):
+            self.replay.add(episode, self._rng)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Finished and unfinished episodes."""
+        return {
+            "replay": self.replay.state_dict(),
+            "building": self._building.state_dict(),
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue with saved episodes."""
+        self.replay.load_state_dict(state["replay"])
+        self._building.load_state_dict(state["building"])
+        self._rng.bit_generator.state = state["rng"]
+
+
+class EpsilonGreedy:
+    """A greedy policy with some random actions, drawn from a stream of its own."""
+
+    def __init__(
+        self, greedy: Callable[[TimeStep], Array], actions: int, epsilon: float, rng: np.random.Generator
+    ) -> None:
+        self._greedy, self._actions, self._epsilon, self._rng = greedy, actions, epsilon, rng
+
+    def act(self, timestep: TimeStep) -> Decision:
+        """Mostly the greedy action."""
+        return Decision(explore(self._greedy(timestep), self._epsilon, self._actions, self._rng))

@@ -1,0 +1,80 @@
+"""Targets and losses: pure functions, one Bellman equation each (Sec. 3.3 and App. "Estimators").
+
+Time is in the names: ``_tm1`` is where an action was taken, ``_t`` what came of it. All scalars are (B,).
+``reached`` says that the next state is the target; ``terminal`` that it ends the episode.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def two_hot(values: Tensor, support: Tensor) -> Tensor:
+    """(...) scalars to (..., K) histograms whose mean they are, by interpolation between the neighbouring bins.
+
+    Values beyond the ends of the support go to the end bins, infinity included.
+    """
+    values = values.clamp(support[0].item(), support[-1].item())
+    right = torch.searchsorted(support, values.contiguous()).clamp(1, len(support) - 1)
+    left = right - 1
+    share = (values - support[left]) / (support[right] - support[left])
+    histogram = torch.zeros(*values.shape, len(support), dtype=support.dtype)
+    histogram.scatter_(-1, left[..., None], (1.0 - share)[..., None])
+    return histogram.scatter_(-1, right[..., None], share[..., None])
+
+
+def histogram_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """(B, K) logits against (B, K) target histograms: KL(target || prediction), (B,)."""
+    assert logits.shape == target.shape, (logits.shape, target.shape)
+    return (torch.xlogy(target, target) - target * logits.log_softmax(-1)).sum(-1)
+
+
+def scalar_loss(logits: Tensor, value: Tensor, support: Tensor) -> Tensor:
+    """(B, K) logits against (B,) scalar targets."""
+    assert logits.shape == (*value.shape, len(support)), (logits.shape, value.shape)
+    return histogram_loss(logits, two_hot(value, support))
+
+
+def value_target(reached: Tensor, terminal: Tensor, value_t: Tensor, discount: float) -> Tensor:
+    """Intrinsic value: 1 on entering the target, nothing after the episode's end."""
+    assert reached.shape == terminal.shape == value_t.shape
+    return torch.where(reached, 1.0, torch.where(terminal, 0.0, discount * value_t))
+
+
+def reward_target(reward: Tensor, reached: Tensor, terminal: Tensor, return_t: Tensor, discount: float) -> Tensor:
+    """Task reward collected on the way, up to and including the step into the target (Eq. 4)."""
+    assert reward.shape == reached.shape == terminal.shape == return_t.shape
+    return reward + torch.where(reached | terminal, 0.0, discount * return_t)
+
+
+def distance_target(reached: Tensor, terminal: Tensor, distance_t: Tensor) -> Tensor:
+    """Steps to the target, infinite where the episode ends elsewhere."""
+    assert reached.shape == terminal.shape == distance_t.shape
+    return torch.where(reached, 1.0, torch.where(terminal, torch.inf, 1.0 + distance_t))
+
+
+def return_target(reward: Tensor, terminal: Tensor, value_t: Tensor, discount: float) -> Tensor:
+    """The model-free baseline's one-step return."""
+    assert reward.shape == terminal.shape == value_t.shape
+    return reward + torch.where(terminal, 0.0, discount * value_t)
+
+
+def terminal_loss(logits: Tensor, terminal: Tensor) -> Tensor:
+    """(B, 2) logits against (B,) bool, cross-entropy (B,)."""
+    assert logits.shape == (*terminal.shape, 2), (logits.shape, terminal.shape)
+    return functional.cross_entropy(logits, terminal.long(), reduction="none")
+
+
+def total_loss(losses: dict[str, Tensor], scales: dict[str, float]) -> Tensor:
+    """Per-sample sum (B,) of the named losses (B,), each by its scale."""
+    assert losses.keys() == scales.keys(), (sorted(losses), sorted(scales))
+    shapes = {tuple(loss.shape) for loss in losses.values()}
+    assert len(shapes) == 1, {name: tuple(loss.shape) for name, loss in losses.items()}
+    return torch.stack([scales[name] * loss for name, loss in losses.items()]).sum(0)
+
+
+def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
+    """Mean of losses (B,) times importance weights (B,)."""
+    assert losses.ndim == 1, losses.shape
+    assert losses.shape == weights.shape, (losses.shape, weights.shape)
+    return (losses * weights).mean()

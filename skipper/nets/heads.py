@@ -1,0 +1,66 @@
+"""Distributional heads on partial states (App., "Estimators")."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from skipper.nets.layers import mlp
+
+
+class PairwiseHead(nn.Module):
+    """A histogram per action from a pair of partial states: logits (..., A, K) over ``support`` (K,).
+
+    The first layer acts on the concatenated pair, so it splits into a part per state: n states need n projections
+    and not n * n. ``source`` and ``target`` are these parts, ``join`` the rest.
+    """
+
+    support: Tensor
+
+    def __init__(self, width: int, *, hidden: int, actions: int, support: Tensor) -> None:
+        super().__init__()
+        self.actions = actions
+        self.layers = mlp(2 * width, hidden, actions * len(support))
+        self.width = width
+        self.register_buffer("support", support)
+
+    def source(self, partial: Tensor) -> Tensor:
+        """(..., D) to (..., hidden): what the state that is left adds to the first layer, bias included."""
+        first = self._first()
+        return functional.linear(partial, first.weight[:, : self.width], first.bias)
+
+    def target(self, partial: Tensor) -> Tensor:
+        """(..., D) to (..., hidden): what the state that is aimed at adds to the first layer."""
+        return functional.linear(partial, self._first().weight[:, self.width :])
+
+    def join(self, source: Tensor, target: Tensor) -> Tensor:
+        """Projections that broadcast with each other, to logits (..., A, K)."""
+        logits = self.layers[1:](source + target)
+        return logits.unflatten(-1, (self.actions, len(self.support)))
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Partial states (B, D) and (B, D), to logits (B, A, K)."""
+        return self.join(self.source(source), self.target(target))
+
+    def expectation(self, logits: Tensor, support: Tensor | None = None) -> Tensor:
+        """(..., K) logits to the mean of their histogram over the head's support, or over another in its place."""
+        return logits.softmax(-1) @ (self.support if support is None else support)
+
+    def _first(self) -> nn.Linear:
+        layer = self.layers[0]
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+
+def unit_support(bins: int) -> Tensor:
+    """Values and cumulative rewards: evenly from 0 to 1."""
+    return torch.linspace(0.0, 1.0, bins)
+
+
+def distance_support(bins: int) -> Tensor:
+    """Distances: 1 to ``bins`` steps, the last meaning that or more."""
+    return torch.arange(1.0, bins + 1.0)
+
+
+def discount_support(bins: int, discount: float) -> Tensor:
+    """The discounts of the distances: put in place of their support, the histogram gives E[discount ** D]."""
+    return discount ** distance_support(bins)

@@ -1,0 +1,65 @@
+"""Layers that the encoder, the selector, the heads and the generator share."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@contextmanager
+def seeded_initialisation(seed: int) -> Iterator[None]:
+    """Modules built inside get weights that ``seed`` decides; the global random state is left as it was."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        yield
+
+
+class BagOfWords(nn.Module):
+    """Each cell becomes the sum of the embeddings of its channels' words (App., "Full State Encoder").
+
+    ``vocabulary`` holds the number of words of each channel. ``centred`` takes the mean over a channel's words away
+    at the start: the offset that all cells share would otherwise drown their differences in later normalisations.
+    """
+
+    def __init__(self, vocabulary: Sequence[int], width: int, *, centred: bool = False) -> None:
+        super().__init__()
+        self.words = nn.ModuleList(nn.Embedding(count, width) for count in vocabulary)
+        if centred:
+            for words in self._tables():
+                words.data -= words.data.mean(0, keepdim=True)
+
+    def _tables(self) -> list[Tensor]:
+        return [cast(nn.Embedding, words).weight for words in self.words]
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """(B, W, H, C) integers to (B, width, W, H)."""
+        # One table of all combinations of words, so that each cell is looked up once and not once per channel.
+        table, *others = self._tables()
+        index = observation[..., 0].long()
+        for channel, words in enumerate(others, start=1):
+            index = index * len(words) + observation[..., channel]
+            table = (table[:, None] + words).flatten(0, 1)
+        return functional.embedding(index, table).permute(0, 3, 1, 2)
+
+
+class ResidualBlock(nn.Module):
+    """Two 3x3 convolutions through twice the channels, around a skip connection; sizes stay."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.widen = nn.Conv2d(channels, 2 * channels, 3, padding=1)
+        self.narrow = nn.Conv2d(2 * channels, channels, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, channels, W, H) to the same."""
+        return x + self.narrow(functional.relu(self.widen(functional.relu(x))))
+
+
+def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    """Three linear layers with ReLU between them."""
+    return nn.Sequential(
+        nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+    )

@@ -1,0 +1,1 @@
+"""Experience: whole episodes stored once, hindsight samples that point into them, priorities."""

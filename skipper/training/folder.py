@@ -1,0 +1,112 @@
+"""The run folder, the same for every agent: configuration, records, weights, checkpoints; and who may write it."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from skipper.config import RunConfig, content_hash, differences, from_dict, to_dict
+from skipper.training.verified import DamagedFileError, read_state, write_atomically, write_state
+from skipper.types import Array
+
+CONFIG, WEIGHTS, CHECKPOINTS = "config.json", "weights.safetensors", "checkpoints"
+KEPT = 2  # checkpoints
+
+
+class RunFolder:
+    """Owns a run folder for writing, one process at a time."""
+
+    def __init__(self, path: Path, config: RunConfig) -> None:
+        self.path, self.config = path, config
+        self._hash = content_hash(config)
+        self._lock = FileLock(path / ".lock", timeout=0)
+
+    def __enter__(self) -> "RunFolder":
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.path, os.W_OK):
+            raise OSError(f"{self.path} cannot be written")
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise ValueError(f"{self.path} is in use by another process") from None
+        try:
+            self._claim()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def _claim(self) -> None:
+        """Write the configuration into a new folder; an old one must hold the same."""
+        (self.path / CHECKPOINTS).mkdir(exist_ok=True)
+        if not (self.path / CONFIG).exists():
+            entry = {"hash": self._hash, "config": to_dict(self.config)}
+            text = json.dumps(entry, indent=2) + "\n"
+            write_atomically(self.path / CONFIG, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+            return
+        other = read_config(self.path)
+        if changed := differences(other, self.config):
+            raise ValueError(f"{self.path} holds a run with another configuration ({'; '.join(changed)})")
+
+    def save_weights(self, step: int, weights: dict[str, Array]) -> None:
+        """What acting needs, overwriting older weights."""
+        state = {"run": self._hash, "step": step, "weights": weights}
+        write_state(self.path / WEIGHTS, "weights", state)
+
+    def save_checkpoint(self, step: int, state: dict[str, Any]) -> None:
+        """All that resuming needs; only the last few are kept."""
+        entry = {"run": self._hash, "step": step, "state": state}
+        write_state(self._checkpoint(step), "checkpoint", entry)
+        for old in sorted((self.path / CHECKPOINTS).glob("step-*.safetensors"))[:-KEPT]:
+            old.unlink()
+
+    def latest_checkpoint(self) -> tuple[dict[str, Any] | None, list[str]]:
+        """The newest checkpoint that can be trusted (None if there never was one), and why newer ones cannot."""
+        refused: list[str] = []
+        for path in sorted((self.path / CHECKPOINTS).glob("step-*.safetensors"), reverse=True):
+            try:
+                entry = read_state(path, "checkpoint")
+                if entry["run"] != self._hash:
+                    raise DamagedFileError(f"{path} belongs to another run")
+                if path != self._checkpoint(entry["step"]):
+                    raise DamagedFileError(f"{path} is the checkpoint of step {entry['step']} under another name")
+                return entry["state"], refused
+            except DamagedFileError as error:
+                refused.append(str(error))
+        if refused:
+            raise DamagedFileError(f"no checkpoint can be used: {'; '.join(refused)}")
+        return None, []
+
+    def _checkpoint(self, step: int) -> Path:
+        return self.path / CHECKPOINTS / f"step-{step:012d}.safetensors"
+
+
+def read_config(path: Path) -> RunConfig:
+    """The configuration of the run in a folder."""
+    file = path / CONFIG
+    try:
+        entry = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path} is not a run folder: it has no {CONFIG}") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise DamagedFileError(f"{file} cannot be read: {type(error).__name__}") from None
+    if not isinstance(entry, dict) or entry.keys() != {"hash", "config"}:
+        raise DamagedFileError(f"{file} is no configuration: it needs 'hash' and 'config'")
+    config = from_dict(RunConfig, entry["config"], str(file))
+    if entry["hash"] != content_hash(config):
+        raise DamagedFileError(f"{file} was changed: its content does not match its hash")
+    return config
+
+
+def read_weights(path: Path, config: RunConfig) -> dict[str, Array]:
+    """The weights of the run in a folder, which must be those of its configuration."""
+    entry = read_state(path / WEIGHTS, "weights")
+    if entry["run"] != content_hash(config):
+        raise DamagedFileError(f"{path / WEIGHTS} belongs to another run than {path / CONFIG}")
+    weights: dict[str, Array] = entry["weights"]
+    return weights

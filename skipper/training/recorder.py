@@ -1,0 +1,63 @@
+"""Records of a run: JSON lines, and TensorBoard as a view of them."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, TextIO
+
+EVALUATIONS, METRICS = "evaluations.jsonl", "metrics.jsonl"
+
+
+class Recorder:
+    """Appends records; a resumed run first takes back what its checkpoint did not know of.
+
+    ``evaluations.jsonl`` holds no clock times, so that equal runs write equal files.
+    """
+
+    def __init__(self, path: Path, position: dict[str, int] | None, step: int) -> None:
+        self._files: dict[str, TextIO] = {}
+        for name in (EVALUATIONS, METRICS):
+            length = position[name] if position else 0
+            file = open(path / name, "a", encoding="utf-8")  # noqa: SIM115  stays open for the run
+            self._files[name] = file
+            if file.tell() < length:
+                raise ValueError(f"{path / name} is shorter than its checkpoint remembers; was it edited?")
+            file.truncate(length)
+        self._path, self._step = path, step
+        self._board: Any = None
+
+    def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
+        """One evaluation of all sets of tasks."""
+        self._write(EVALUATIONS, {"step": step, **results})
+        self._scalars(step, {f"success/{name}": summary["success"] for name, summary in results.items()})
+
+    def metrics(self, step: int, values: dict[str, float]) -> None:
+        """Losses, throughput and times."""
+        self._write(METRICS, {"step": step, **values})
+        self._scalars(step, {f"training/{name}": value for name, value in values.items()})
+
+    def position(self) -> dict[str, int]:
+        """How long the files are now, once all of it is safely on the disk."""
+        for file in self._files.values():
+            file.flush()
+            os.fsync(file.fileno())
+        return {name: file.tell() for name, file in self._files.items()}
+
+    def close(self) -> None:
+        """Write out what is pending."""
+        for file in self._files.values():
+            file.close()
+        if self._board is not None:
+            self._board.close()
+
+    def _write(self, name: str, record: dict[str, Any]) -> None:
+        self._files[name].write(json.dumps(record) + "\n")
+        self._files[name].flush()
+
+    def _scalars(self, step: int, values: dict[str, float]) -> None:
+        if self._board is None:
+            from torch.utils.tensorboard import SummaryWriter  # slow to import
+
+            self._board = SummaryWriter(str(self._path / "tensorboard"), purge_step=self._step)
+        for name, value in values.items():
+            self._board.add_scalar(name, value, step)

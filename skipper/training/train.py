@@ -1,0 +1,173 @@
+"""A training run from its configuration to its folder: resumable at any moment, and watched without noticing."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from skipper.agents.base import NotFiniteError
+from skipper.agents.registry import learner_kind
+from skipper.config import RunConfig
+from skipper.envs.lava import environment_spec
+from skipper.envs.tasks import Tasks, TaskStream, training_tasks
+from skipper.envs.vector import LavaVectorEnv
+from skipper.training.evaluate import evaluate_learner
+from skipper.training.folder import RunFolder
+from skipper.training.loop import Loop
+from skipper.training.recorder import Recorder
+
+
+class Display(Protocol):
+    """Shows a run to whoever waits for it."""
+
+    def say(self, text: str) -> None:
+        """One line."""
+
+    def progress(self, step: int, metrics: dict[str, float]) -> None:
+        """How far the run is."""
+
+    def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
+        """New success rates."""
+
+
+class Silence:
+    """A display for nobody."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def progress(self, step: int, metrics: dict[str, float]) -> None:
+        """Nothing."""
+
+    def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
+        """Nothing."""
+
+
+class Stop:
+    """Whether someone asked the run to end: Ctrl-C or SIGTERM set it, the run looks at it between steps."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen for signals meanwhile."""
+
+        def hear(_number: int, _frame: FrameType | None) -> None:
+            self.asked = True
+
+        before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Run:
+    """A run under way: the loop, and what is measured, recorded and saved around it."""
+
+    def __init__(self, config: RunConfig, folder: RunFolder, display: Display) -> None:
+        self.config, self.folder, self.display = config, folder, display
+        torch.set_num_threads(config.threads)
+        learner = learner_kind(config.agent).train(config, environment_spec(config.world))
+        self.tasks: Tasks | None = training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
+        envs = LavaVectorEnv(config.environments, tasks=self.tasks or TaskStream(config.world))
+        env_seed = int(np.random.default_rng([config.seed, *b"environments"]).integers(2**32))
+        self.loop = Loop(learner, envs, config.learning, env_seed)
+        self._sums: dict[str, float] = {}  # of the updates since the last record
+        self.recorder = self._restore()
+        self._clock, self._clock_step = time.monotonic(), self.loop.step
+
+    def _restore(self) -> Recorder:
+        """Continue from the newest good checkpoint, if there is one."""
+        state, refused = self.folder.latest_checkpoint()
+        for reason in refused:
+            self.display.say(f"refused: {reason}; the checkpoint before it is used")
+        if state is None:
+            return Recorder(self.folder.path, None, 0)
+        self.loop.load_state_dict(state["loop"])
+        self._sums = state["sums"]
+        self.display.say(f"continuing at step {self.loop.step:,}")
+        return Recorder(self.folder.path, state["recorder"], self.loop.step)
+
+    def go(self, stop: Stop) -> bool:
+        """Train to the end or until asked to stop; True at the end."""
+        if self.loop.step == 0:
+            self._evaluate()
+        while self.loop.step < self.config.steps and not stop.asked:
+            before = self.loop.step
+            updates = self.loop.advance()
+            self._record(before, updates)
+            if self._passed(before, self.config.evaluation.evaluate_every):
+                self._evaluate()
+            if self._passed(before, self.config.checkpoint_every):
+                self._save()
+        self._save()
+        return self.loop.step >= self.config.steps
+
+    def _passed(self, before: int, every: int) -> bool:
+        """Whether a multiple of ``every`` or the end was just passed."""
+        return before // every < self.loop.step // every or self.loop.step >= self.config.steps
+
+    def _record(self, before: int, updates: list[dict[str, float]]) -> None:
+        for metrics in updates:
+            for name, value in metrics.items():
+                self._sums[name] = self._sums.get(name, 0.0) + value
+            self._sums["updates"] = self._sums.get("updates", 0.0) + 1.0
+        if not self._passed(before, self.config.record_every):
+            self.display.progress(self.loop.step, {})
+            return
+        count = self._sums.pop("updates", 0.0)
+        now = time.monotonic()
+        seconds = max(now - self._clock, 1e-9)
+        outcomes = self.loop.take_outcomes()
+        values = {name: total / count for name, total in self._sums.items()} | {
+            "episodes": outcomes["episodes"],
+            "episode_success": outcomes["successes"] / max(outcomes["episodes"], 1),
+            "steps_per_s": (self.loop.step - self._clock_step) / seconds,
+            "updates_per_s": count / seconds,
+            "seconds": seconds,
+        }
+        self._sums, self._clock, self._clock_step = {}, now, self.loop.step
+        self.recorder.metrics(self.loop.step, values)
+        self.display.progress(self.loop.step, values)
+
+    def _evaluate(self) -> None:
+        results = evaluate_learner(self.loop.learner, self.config, self.tasks, self.loop.step)
+        records = {name: summary._asdict() for name, summary in results.items()}
+        self.recorder.evaluation(self.loop.step, records)
+        self.display.evaluation(self.loop.step, records)
+        self.folder.save_weights(self.loop.step, self.loop.learner.weights())
+
+    def _save(self) -> None:
+        state = {"loop": self.loop.state_dict(), "sums": dict(self._sums), "recorder": self.recorder.position()}
+        self.folder.save_checkpoint(self.loop.step, state)
+
+
+def train(config: RunConfig, out: Path, display: Display | None = None, stop: Stop | None = None) -> bool:
+    """Train in the folder ``out``, from where an earlier process left it; False where it was asked to stop early.
+
+    ``stop`` may be set by the caller; without one, Ctrl-C and SIGTERM save and leave.
+    """
+    display = display or Silence()
+    listen = stop is None
+    stop = stop or Stop()
+    with RunFolder(out, config) as folder:
+        run = Run(config, folder, display)
+        with closing(run.recorder):
+            try:
+                if listen:
+                    with stop.listening():
+                        return run.go(stop)
+                return run.go(stop)
+            except NotFiniteError as error:
+                raise ValueError(
+                    f"training ended at step {run.loop.step:,}: {error}; the last checkpoint is good"
+                ) from error
