@@ -9,7 +9,8 @@ READY := $(VENV)/.ready
 demo: setup
 	$(BIN)/skipper demo
 
-test: setup check
+test: setup
+	$(MAKE) check
 
 setup: $(READY)
 

@@ -36,6 +36,9 @@ class WorldConfig:
     """"uniform": any non-terminal cell that the task's start reaches; "fixed": the task's start itself."""
 
     def __post_init__(self) -> None:
+        for name in ("width", "height", "max_steps"):
+            if not isinstance(getattr(self, name), int):
+                raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")
         if self.width < 3 or self.height < 3:
             raise ValueError(f"a grid of {self.width}x{self.height} is too small; width and height must be at least 3")
         if not 0.0 <= self.slip <= 1.0:
@@ -52,8 +55,10 @@ class WorldConfig:
 
     def _check_difficulty(self) -> None:
         # Written so that NaN is refused too.
-        if not self.spread >= 0.0:
-            raise ValueError(f"spread must not be negative, got {self.spread}")
+        if not 0.0 <= self.spread <= self.max_lava / self.field / 2:
+            raise ValueError(
+                f"a spread of {self.spread} is not possible; it must be 0 to {self.max_lava / self.field / 2:.3f}"
+            )
         if not self.difficulty - self.spread >= 0.0:
             raise ValueError(
                 f"difficulty {self.difficulty} +- {self.spread} falls below 0; "

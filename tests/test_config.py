@@ -23,7 +23,10 @@ def test_field_and_most_lava_of_the_paper():
         ({"difficulty": -0.1}, "possible: 0 to 0.917"),
         ({"difficulty": 0.02, "spread": 0.05}, "possible: 0.05 to 0.867"),
         ({"difficulty": float("nan")}, "falls below 0"),
-        ({"spread": -0.1}, "must not be negative"),
+        ({"spread": -0.1}, "must be 0 to 0.458"),
+        ({"spread": 0.6}, "must be 0 to 0.458"),
+        ({"width": 12.0}, "whole number"),
+        ({"max_steps": 2.5}, "whole number"),
         ({"max_steps": 0}, "at least 1"),
         ({"dynamics": "water"}, "available: lava, walls"),
         ({"start": "anywhere"}, "available: uniform, fixed"),
@@ -37,3 +40,10 @@ def test_the_impossible_is_refused_with_what_would_be_possible(fields, wanted):
 def test_configuration_cannot_be_changed():
     with pytest.raises(FrozenInstanceError):
         WorldConfig().slip = 0.5
+
+
+def test_the_limits_themselves_are_possible():
+    WorldConfig(slip=1.0, max_steps=1)
+    WorldConfig(difficulty=110.9 / 120)
+    with pytest.raises(ValueError, match="leaves no path"):
+        WorldConfig(difficulty=111 / 120)

@@ -6,6 +6,10 @@ It is the yardstick of the benchmarks and the twin that the fast world is tested
 import random
 from collections import deque
 
+import numpy as np
+
+from skipper.envs.tasks import Tasks
+
 MOVES = ((1, 0), (0, 1), (-1, 0), (0, -1))
 Cell = tuple[int, int]
 INFINITE = float("inf")
@@ -71,6 +75,14 @@ class PlainWorld:
                     change = max(change, abs(value - values[cell][action]))
                     values[cell][action] = value
         return values
+
+
+def plain_world(tasks: Tasks, row: int) -> PlainWorld:
+    """The twin of one of the fast tasks."""
+    world = tasks.world
+    obstacles = {(int(x), int(y)) for x, y in np.argwhere(tasks.lava()[row])}
+    goal = divmod(int(tasks.table.goal[row]), world.height)
+    return PlainWorld(world.width, world.height, obstacles, goal, world.dynamics == "walls")
 
 
 def draw_plain(width: int, height: int, difficulty: float, rng: random.Random) -> tuple[PlainWorld, Cell]:

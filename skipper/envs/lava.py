@@ -11,11 +11,11 @@ environment and the oracle read it and know no other rule. A task is a pure func
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from skipper.config import WorldConfig
 from skipper.envs.rng import mix64, random_below, random_unit, random_word
+from skipper.kernels import kernel
 from skipper.types import Array, EnvironmentSpec
 
 # MiniGrid's own indices of objects and colours.
@@ -39,9 +39,9 @@ LONGEST_HEADING = 3
 # A layout whose walk left too little lava is drawn again; now and then with less noise, so that every
 # difficulty that has a layout at all gets one soon.
 DRAWS_BEFORE_LESS_NOISE = 64
-# Layouts are divided into classes by content; a class that no layout falls into must not be waited for.
+# Tasks are divided into these by content. Their number is that of the values of two bits.
 SPLITS = ("train", "stream", "evaluation", "tuning")
-MOST_DRAWS = 20_000
+MOST_DRAWS = 100_000  # of one task, of which a few dozen are needed at most
 
 
 class TaskTable(NamedTuple):
@@ -114,7 +114,7 @@ def empty_table(count: int, cells: int) -> TaskTable:
     )
 
 
-@numba.njit(cache=True)
+@kernel
 def _carve_walk(states, start, goal, noise, rules, lava):
     """Clear the cells of a noisy walk from start to goal."""
     width, height = rules.width, rules.height
@@ -137,7 +137,7 @@ def _carve_walk(states, start, goal, noise, rules, lava):
                 break
 
 
-@numba.njit(cache=True)
+@kernel
 def _draw_layout(states, noise, rules, lava):
     """Draw one layout into ``lava`` (S,); return start, goal and whether its lava count is right."""
     width, height = rules.width, rules.height
@@ -164,17 +164,24 @@ def _draw_layout(states, noise, rules, lava):
     return start, goal, len(remaining) >= count
 
 
-@numba.njit(cache=True)
-def _content_hash(lava, start, goal):
-    """64 bits that depend on the layout alone, not on how it was drawn (Zobrist hashing)."""
-    word = mix64(np.uint64(start) * np.uint64(4) + np.uint64(1)) ^ mix64(np.uint64(goal) * np.uint64(4) + np.uint64(2))
+@kernel
+def _content_hash(lava, goal, height):
+    """64 bits that depend on lava and goal alone: a task is the same from wherever one starts.
+
+    The last two bits are the task's split. For each lava field they run through all splits as the goal moves along
+    its column, so that no split is empty, however small the grid.
+    """
+    word = np.uint64(len(lava))
     for cell in range(len(lava)):
         if lava[cell]:
-            word ^= mix64(np.uint64(cell) * np.uint64(4) + np.uint64(3))
-    return mix64(word)
+            word ^= mix64(np.uint64(cell + 1))  # Zobrist hashing
+    side, row = goal // height, goal % height
+    place = np.uint64(row + (height if side > 0 else 0))
+    split = (mix64(word) + place) & np.uint64(3)
+    return (mix64(word + place) & ~np.uint64(3)) | split
 
 
-@numba.njit(cache=True)
+@kernel
 def fill_row(table, row, lava, start, goal, rules):
     """Write the task with this layout into ``row`` of the table: scenery, transitions and starts."""
     width, height = rules.width, rules.height
@@ -197,7 +204,7 @@ def fill_row(table, row, lava, start, goal, rules):
     _fill_starts(table, row)
 
 
-@numba.njit(cache=True)
+@kernel
 def _fill_starts(table, row):
     """Breadth-first search from the start; the queue itself is the list of possible starts."""
     cells = table.terminal.shape[1]
@@ -217,7 +224,7 @@ def _fill_starts(table, row):
     table.start_count[row] = tail
 
 
-@numba.njit(cache=True)
+@kernel
 def draw_task(table, row, key, rules):
     """Draw the task that ``key`` decides into ``row``; return its content hash."""
     states = np.empty(1, np.uint64)
@@ -227,17 +234,17 @@ def draw_task(table, row, key, rules):
     for draw in range(1, MOST_DRAWS + 1):
         start, goal, enough = _draw_layout(states, noise, rules, lava)
         if enough:
-            word = _content_hash(lava, start, goal)
+            word = _content_hash(lava, goal, rules.height)
             # Content decides the split, so no two splits can share a layout, whatever their seeds.
-            if np.int64(word >> np.uint64(62)) == rules.split:
+            if np.int64(word & np.uint64(3)) == rules.split:
                 fill_row(table, row, lava, start, goal, rules)
                 return word
         elif draw % DRAWS_BEFORE_LESS_NOISE == 0:
             noise *= 0.5
-    raise ValueError("no layout of the split was found: so small a grid has too few layouts; enlarge it")
+    raise RuntimeError("no layout was found")
 
 
-@numba.njit(cache=True)
+@kernel
 def draw_tasks(table, keys, rules):
     """Fill the table with the tasks of ``keys`` (N,); return their content hashes (N,)."""
     hashes = np.empty(len(keys), np.uint64)
@@ -246,7 +253,7 @@ def draw_tasks(table, keys, rules):
     return hashes
 
 
-@numba.njit(cache=True)
+@kernel
 def slipped(action, slip, states, index):
     """The action that is really carried out; no random number is drawn where nothing can slip."""
     if slip > 0.0 and random_unit(states, index) < slip:
@@ -254,7 +261,7 @@ def slipped(action, slip, states, index):
     return action
 
 
-@numba.njit(cache=True)
+@kernel
 def begin_episode(table, row, rules, stream, states, index):
     """Choose the row and the start cell of a new episode.
 
@@ -270,14 +277,14 @@ def begin_episode(table, row, rules, stream, states, index):
     return row, cell
 
 
-@numba.njit(cache=True)
+@kernel
 def draw_agent(image, scenery, cell):
     """Write what an agent at ``cell`` sees into ``image`` (S, 2)."""
     image[:] = scenery
     move_agent(image, scenery, cell, cell)
 
 
-@numba.njit(cache=True)
+@kernel
 def move_agent(image, scenery, cell, to):
     """Redraw the two cells of ``image`` (S, 2) that a move changes."""
     image[cell] = scenery[cell]
@@ -285,7 +292,7 @@ def move_agent(image, scenery, cell, to):
     image[to, 1] = AGENT_COLOUR[scenery[to, 0]]
 
 
-@numba.njit(cache=True)
+@kernel
 def observe(table, rows, cells):
     """(B, S, 2) observations of agents at ``cells`` (B,) of the tasks at ``rows`` (B,), any cell at all."""
     images = np.empty((len(rows), table.scenery.shape[1], 2), np.uint8)

@@ -4,15 +4,16 @@ Time is counted in steps. ``D`` is the random number of steps until the target i
 the agent dies or the target is never met. Targets end the walk; so do lava and the goal.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from skipper.config import WorldConfig
-from skipper.envs.lava import AGENT, GOAL, LAVA, WALL, Rules, empty_table, fill_row
+from skipper.envs.lava import GOAL, LAVA, WALL, Rules, empty_table, fill_row
 from skipper.envs.render import scenery_of
 from skipper.envs.tasks import Tasks
+from skipper.kernels import kernel
 from skipper.types import Array
 
 UNREACHABLE = np.iinfo(np.int16).max
@@ -20,7 +21,7 @@ UNREACHABLE = np.iinfo(np.int16).max
 TOLERANCE = 1e-12
 
 
-@numba.njit(cache=True)
+@kernel
 def _search(table, row, source, steps, queue):
     """Breadth-first search from one cell into ``steps`` (S,), which is all ``UNREACHABLE`` before."""
     steps[source] = 0
@@ -29,8 +30,6 @@ def _search(table, row, source, steps, queue):
     while head < tail:
         cell = queue[head]
         head += 1
-        if table.terminal[row, cell]:
-            continue
         for action in range(table.successor.shape[2]):
             to = table.successor[row, cell, action]
             if steps[to] == UNREACHABLE:
@@ -39,7 +38,7 @@ def _search(table, row, source, steps, queue):
                 tail += 1
 
 
-@numba.njit(cache=True)
+@kernel
 def _search_each(table, rows, sources, distances):
     queue = np.empty(distances.shape[1], np.int32)
     for index in range(len(rows)):
@@ -51,9 +50,7 @@ def distances_from(tasks: Tasks, rows: Array, sources: Array) -> Array:
 
     ``UNREACHABLE`` where there is no way. Slip is ignored: these are the steps of an agent in luck.
     """
-    rows, sources = np.asarray(rows), np.asarray(sources)
-    if rows.shape != sources.shape or rows.ndim != 1:
-        raise ValueError(f"rows and sources must have one shape (B,), got {rows.shape} and {sources.shape}")
+    rows, sources = tasks.check(rows, sources)
     distances = np.full((len(rows), tasks.world.cells), UNREACHABLE, np.int16)
     _search_each(tasks.table, rows, sources, distances)
     return distances
@@ -72,7 +69,7 @@ def reachable(tasks: Tasks, cells: Array | None = None) -> Array:
     return distances_from(tasks, np.arange(len(tasks)), sources) != UNREACHABLE
 
 
-@numba.njit(cache=True)
+@kernel
 def _action_values(table, rows, targets, slip, discount, values):
     _, cells, actions = table.successor.shape
     best = np.empty(cells)
@@ -110,10 +107,7 @@ def action_values(
     """
     if not 0.0 < discount < 1.0:
         raise ValueError(f"discount must lie between 0 and 1, both excluded, got {discount}")
-    rows = np.arange(len(tasks)) if rows is None else np.asarray(rows)
-    targets = tasks.table.goal[rows] if targets is None else np.asarray(targets)
-    if rows.shape != targets.shape:
-        raise ValueError(f"rows and targets must have one shape, got {rows.shape} and {targets.shape}")
+    rows, targets = _goals_unless(tasks, rows, targets)
     values = np.zeros((len(rows), tasks.world.cells, tasks.table.successor.shape[2]))
     _action_values(tasks.table, rows, targets, tasks.world.slip, discount, values)
     return values
@@ -123,11 +117,17 @@ def expected_discounts(
     tasks: Tasks, rows: Array | None = None, targets: Array | None = None, *, discount: float = 0.99
 ) -> Array:
     """(B, S) optimal E[discount ** D] from every cell to ``targets``: 1 in the target, 0 where there is no way."""
-    rows = np.arange(len(tasks)) if rows is None else np.asarray(rows)
-    targets = tasks.table.goal[rows] if targets is None else np.asarray(targets)
+    rows, targets = _goals_unless(tasks, rows, targets)
     expected = discount * action_values(tasks, rows, targets, discount=discount).max(-1)
     expected[np.arange(len(rows)), targets] = 1.0
     return expected
+
+
+def _goals_unless(tasks: Tasks, rows: Array | None, targets: Array | None) -> tuple[Array, Array]:
+    """The given rows and targets; by default all tasks, and their goals."""
+    rows = np.arange(len(tasks)) if rows is None else np.asarray(rows)
+    tasks.check(rows, np.zeros_like(rows))
+    return tasks.check(rows, tasks.table.goal[rows] if targets is None else targets)
 
 
 def greedy_policy(values: Array) -> Array:
@@ -139,7 +139,8 @@ def greedy_policy(values: Array) -> Array:
 def optimal_path(tasks: Tasks, row: int) -> Array:
     """(L,) cells of an optimal walk of task ``row`` from its start to its goal, both included, with no slips."""
     table = tasks.table
-    values = action_values(tasks, rows=np.array([row]))[0]
+    sure = Tasks(replace(tasks.world, slip=0.0), tasks.table)
+    values = action_values(sure, rows=np.array([row]))[0]
     path = [int(table.start[row])]
     while path[-1] != table.goal[row]:
         if len(path) > tasks.world.cells:
@@ -166,6 +167,8 @@ def policy_truth(tasks: Tasks, policy: Array, *, discount: float = 0.99, horizon
     table, world = tasks.table, tasks.world
     count, cells, actions = table.successor.shape
     if policy.shape == (count, cells):
+        if policy.min() < 0 or policy.max() >= actions:
+            raise ValueError(f"a policy's actions must be 0 to {actions - 1}")
         policy = np.eye(actions)[policy]
     if policy.shape != (count, cells, actions):
         raise ValueError(f"a policy table must be ({count}, {cells}) or ({count}, {cells}, {actions}): {policy.shape}")
@@ -234,12 +237,13 @@ class LavaOracle:
 
     def _parse(self, observations: Array) -> tuple[Array, Array]:
         """(B, S) objects without the agent, and (B,) the agent's cells."""
-        flat = observations.reshape(len(observations), -1, observations.shape[-1])
-        objects, agent = scenery_of(flat)
-        if flat.shape[1] != self.world.cells or (agent.sum(-1) != 1).any():
-            raise ValueError(
-                f"wanted {self.world.width}x{self.world.height} observations with one agent (code {AGENT})"
-            )
+        size = self.world.width, self.world.height
+        if observations.shape[1:3] != size:
+            raise ValueError(f"wanted observations of {size[0]}x{size[1]} cells, got {observations.shape[1:3]}")
+        objects, agent = scenery_of(observations.reshape(len(observations), -1, observations.shape[-1]))
+        foreign = LAVA if self.world.dynamics == "walls" else WALL
+        if (agent.sum(-1) != 1).any() or ((objects == GOAL).sum(-1) != 1).any() or (objects == foreign).any():
+            raise ValueError(f"wanted one agent, one goal, and the obstacles of dynamics {self.world.dynamics!r}")
         return objects, agent.argmax(-1)
 
     def _tasks(self, objects: Array, goals: Array) -> Tasks:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +27,21 @@ class Tasks:
 
     def subset(self, rows: Sequence[int] | Array) -> "Tasks":
         """The tasks at ``rows``, in that order."""
-        return Tasks(self.world, self.table.rows(np.asarray(rows)))
+        return Tasks(self.world, self.table.rows(np.asarray(rows, np.int64)))
+
+    def check(self, rows: Array, cells: Array) -> tuple[Array, Array]:
+        """Rows and cells (B,) as arrays, refused where they are not of these tasks: kernels do not look."""
+        rows, cells = np.asarray(rows), np.asarray(cells)
+        if rows.shape != cells.shape or rows.ndim != 1:
+            raise ValueError(f"rows and cells must have one shape (B,), got {rows.shape} and {cells.shape}")
+        for what, values, bound in (("row", rows, len(self)), ("cell", cells, self.world.cells)):
+            if len(values) and not (values.min() >= 0 and values.max() < bound):
+                raise ValueError(f"there is no such {what}: wanted 0 to {bound - 1}, got {values}")
+        return rows, cells
 
     def observe(self, rows: Array, cells: Array) -> Array:
         """(B, W, H, 2) what the agent sees at ``cells`` (B,) of the tasks at ``rows`` (B,)."""
+        rows, cells = self.check(rows, cells)
         return observe(self.table, rows, cells).reshape(-1, self.world.width, self.world.height, 2)
 
     def lava(self) -> Array:
@@ -54,14 +66,14 @@ def training_tasks(world: WorldConfig, count: int, seed: int) -> Tasks:
     _check(count, seed)
     rules = Rules.of(world, "train")
     table = empty_table(0, world.cells)
-    seen: dict[int, int] = {}
+    seen: set[int] = set()
     for attempt in range(1, 101):
         keys = stream_states([seed, rules.split, attempt], count)
         drawn = empty_table(count, world.cells)
         fresh = []
         for row, word in enumerate(draw_tasks(drawn, keys, rules).tolist()):
             if word not in seen:
-                seen[word] = len(seen)
+                seen.add(word)
                 fresh.append(row)
         fresh = fresh[: count - len(table.start)]
         table = TaskTable(*(np.concatenate(pair) for pair in zip(table, drawn.rows(np.array(fresh, int)), strict=True)))
@@ -100,6 +112,8 @@ def tasks_from_text(*texts: str, world: WorldConfig | None = None) -> Tasks:
 
     Dynamics, slip and the rest come from ``world``; size and difficulty are those of the drawings.
     """
+    if not texts:
+        raise ValueError("at least one drawing is needed")
     grids = [[line.strip() for line in text.strip().splitlines()] for text in texts]
     height, width = len(grids[0]), len(grids[0][0])
     world = replace(world or WorldConfig(), width=width, height=height, difficulty=0.0, spread=0.0)
@@ -115,6 +129,22 @@ def tasks_from_text(*texts: str, world: WorldConfig | None = None) -> Tasks:
             raise ValueError("a drawing needs one A, one G, and otherwise only # and . , got:\n" + "\n".join(grid))
         fill_row(table, row, letters == TEXT_OBSTACLE, starts[0], goals[0], rules)
     return Tasks(world, table)
+
+
+def resolve_tasks(tasks: Tasks | TaskStream | None, world: dict[str, Any]) -> Tasks | TaskStream:
+    """The given tasks, or an endless stream of tasks of the world that the keywords describe."""
+    if tasks is None:
+        return TaskStream(WorldConfig(**world))
+    if world:
+        raise ValueError(f"tasks bring their own world; leave out: {', '.join(sorted(world))}")
+    return tasks
+
+
+def rules_and_table(tasks: Tasks | TaskStream, environments: int) -> tuple[Rules, TaskTable]:
+    """What environments play on: the table of fixed tasks, or for a stream one row for each of them."""
+    if isinstance(tasks, TaskStream):
+        return Rules.of(tasks.world, tasks.split), empty_table(environments, tasks.world.cells)
+    return Rules.of(tasks.world), tasks.table
 
 
 def _check(count: int, seed: int) -> None:

@@ -1,27 +1,26 @@
 """Thousands of lava worlds stepped together by one numba kernel, with no Python loop over them."""
 
+import hashlib
 from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
-import numba
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from skipper.config import WorldConfig
-from skipper.envs.gym_env import action_space, observation_space, resolve_tasks
+from skipper.envs.gym_env import action_space, observation_space
 from skipper.envs.lava import (
     ACTIONS,
-    Rules,
     begin_episode,
     draw_agent,
-    empty_table,
     move_agent,
     observe,
     slipped,
 )
-from skipper.envs.rng import seed_states
-from skipper.envs.tasks import Tasks, TaskStream
+from skipper.envs.rng import checked_seeds, seed_states
+from skipper.envs.tasks import Tasks, TaskStream, resolve_tasks, rules_and_table
+from skipper.kernels import kernel
 from skipper.types import Array
 
 Assignment = Literal["random", "own"]
@@ -38,7 +37,7 @@ class _Slots(NamedTuple):
     goal: Array  # (B, S, 2) uint8 what the agent would see at the goal
 
 
-@numba.njit(cache=True)
+@kernel
 def _begin(slots, index, table, rules, stream, keep_row):
     row = slots.row[index] if keep_row or stream else -1
     row, cell = begin_episode(table, row, rules, stream, slots.states, index)
@@ -49,14 +48,14 @@ def _begin(slots, index, table, rules, stream, keep_row):
     draw_agent(slots.goal[index], table.scenery[row], table.goal[row])
 
 
-@numba.njit(cache=True)
+@kernel
 def _begin_where(slots, mask, table, rules, stream, keep_row):
     for index in range(len(mask)):
         if mask[index]:
             _begin(slots, index, table, rules, stream, keep_row)
 
 
-@numba.njit(cache=True)
+@kernel
 def _step(slots, actions, table, rules, stream, keep_row, reward, terminated, truncated, final):
     for index in range(len(actions)):
         row, cell = slots.row[index], slots.cell[index]
@@ -81,7 +80,8 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
     the old episode in ``info["final_obs"]`` (rows where ``info["_final_obs"]`` is True). ``info["goal"]``
     holds the goal observations of the episodes that ``step``'s observations belong to.
 
-    Environment i seeded with ``reset(seed=s)`` behaves like the single environment seeded with ``s + i``.
+    Environment i seeded with ``reset(seed=s)`` behaves like the single environment seeded with ``s + i``, as is usual
+    in Gymnasium: seeds for independent runs must therefore lie further apart than there are environments.
     ``assignment="own"`` makes environment i play task i for ever; "random" draws a task for every episode.
     """
 
@@ -93,8 +93,11 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
         *,
         tasks: Tasks | TaskStream | None = None,
         assignment: Assignment = "random",
+        render_mode: None = None,
         **world: Any,
     ) -> None:
+        if render_mode is not None:
+            raise ValueError("the vector environment does not render; use the single one")
         self.tasks = resolve_tasks(tasks, world)
         if assignment not in ("random", "own"):
             raise ValueError(f"unknown assignment {assignment!r}; available: random, own")
@@ -104,8 +107,7 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
         config: WorldConfig = self.tasks.world
         self._stream = isinstance(self.tasks, TaskStream)
         self._keep_row = assignment == "own"
-        self._rules = Rules.of(config, self.tasks.split if isinstance(self.tasks, TaskStream) else "train")
-        self._table = self.tasks.table if isinstance(self.tasks, Tasks) else empty_table(num_envs, config.cells)
+        self._rules, self._table = rules_and_table(self.tasks, num_envs)
         self._image_shape = (num_envs, config.width, config.height, 2)
         self.single_observation_space = observation_space(config)
         self.single_action_space = action_space()
@@ -130,27 +132,39 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
             mask = np.asarray(options["reset_mask"], bool)
             if mask.shape != (self.num_envs,):
                 raise ValueError(f"reset_mask must have shape ({self.num_envs},), got {mask.shape}")
-        if isinstance(seed, int):
-            super().reset(seed=seed)
-            self._slots.states[:] = seed_states(np.uint64(seed) + np.arange(self.num_envs, dtype=np.uint64))
-        elif seed is not None:
-            given = [index for index, value in enumerate(seed) if value is not None]
-            self._slots.states[given] = seed_states(np.array([seed[index] for index in given], np.uint64))
+        if not (self._begun or mask.all()):
+            raise gym.error.ResetNeeded("the first reset() must begin all environments")
+        self._seed(seed, mask)
         _begin_where(self._slots, mask, self._table, self._rules, self._stream, self._keep_row)
         self._begun = True
         return self._observation(), self._info()
+
+    def _seed(self, seed: int | list[int | None] | None, mask: Array) -> None:
+        """Seed the streams of the environments that begin now."""
+        if seed is None:
+            return
+        if not isinstance(seed, list | tuple | np.ndarray):
+            (first,) = checked_seeds([seed])
+            seeds = first + np.arange(self.num_envs, dtype=np.uint64)
+            self._slots.states[mask] = seed_states(seeds)[mask]
+            return
+        if len(seed) != self.num_envs:
+            raise ValueError(f"wanted {self.num_envs} seeds, got {len(seed)}")
+        given = [index for index, value in enumerate(seed) if value is not None and mask[index]]
+        self._slots.states[given] = seed_states(checked_seeds([seed[index] for index in given]))
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Move every environment one step; episodes that end begin anew at once."""
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or actions.min() < 0 or actions.max() >= len(ACTIONS):
+        whole = np.issubdtype(actions.dtype, np.integer) and actions.shape == (self.num_envs,)
+        if not whole or actions.min() < 0 or actions.max() >= len(ACTIONS):
             raise ValueError(f"wanted {self.num_envs} actions from 0 to {len(ACTIONS) - 1}, got {actions!r}")
         reward = np.empty(self.num_envs)
         terminated = np.empty(self.num_envs, bool)
         truncated = np.empty(self.num_envs, bool)
-        final = np.empty_like(self._slots.observation)
+        final = np.zeros_like(self._slots.observation)
         _step(
             self._slots,
             actions,
@@ -179,8 +193,16 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
     def state_dict(self) -> dict[str, Array]:
         """Everything that decides the future of the environments, as arrays."""
         slots = {name: getattr(self._slots, name).copy() for name in ("row", "cell", "steps", "states")}
-        table = {f"table.{name}": column.copy() for name, column in self._table._asdict().items()}
-        return slots | (table if self._stream else {})
+        if self._stream:
+            tasks = {f"table.{name}": column.copy() for name, column in self._table._asdict().items()}
+        else:
+            tasks = {"tasks": self._fingerprint()}
+        return slots | tasks | {"begun": np.array(self._begun)}
+
+    def _fingerprint(self) -> Array:
+        """One number that other tasks do not have."""
+        content = self._table.scenery.tobytes() + self._table.start.tobytes()
+        return np.frombuffer(hashlib.sha256(content).digest()[:8], np.uint64)
 
     def load_state_dict(self, state: dict[str, Array]) -> None:
         """Continue exactly where ``state_dict`` was taken from an environment of the same configuration."""
@@ -189,10 +211,14 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
         wanted = {name: value.shape for name, value in expected.items()}
         if shapes != wanted:
             raise ValueError(f"the state is of another vector environment: wanted {wanted}, got {shapes}")
-        for name, value in state.items():
-            column = name.removeprefix("table.")
-            getattr(self._slots if column == name else self._table, column)[:] = value
+        if not self._stream and state["tasks"] != expected["tasks"]:
+            raise ValueError("the state is of a vector environment with other tasks")
+        for name in ("row", "cell", "steps", "states"):
+            getattr(self._slots, name)[:] = state[name]
+        if self._stream:
+            for name, column in self._table._asdict().items():
+                column[:] = state[f"table.{name}"]
         row, cell = self._slots.row, self._slots.cell
         self._slots.observation[:] = observe(self._table, row, cell)
         self._slots.goal[:] = observe(self._table, row, self._table.goal[row])
-        self._begun = True
+        self._begun = bool(state["begun"])

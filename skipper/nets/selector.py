@@ -31,7 +31,8 @@ class LocalFieldSelector(nn.Module):
         self.fields = nn.Conv2d(channels, width, kernel)
         self.before = nn.LayerNorm(width)
         self.query = nn.Parameter(torch.randn(width))
-        self.key = nn.Linear(width, width)
+        # No bias: it would add the same number to every score and change nothing.
+        self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width)
         self.after = nn.LayerNorm(width)
         self.folded = True
@@ -41,7 +42,6 @@ class LocalFieldSelector(nn.Module):
         fields = self.before(self.fields(state).flatten(2).transpose(1, 2))  # (B, F, D)
         scale = self.query.shape[0] ** -0.5
         if self.folded:
-            # The key's bias adds the same number to every score and changes nothing.
             scores = fields @ (self.key.weight.T @ self.query * scale)  # (B, F)
         else:
             scores = self.key(fields) @ self.query * scale

@@ -2,10 +2,10 @@
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from skipper.config import ReplayConfig
+from skipper.kernels import kernel
 from skipper.replay.episodes import Episode
 from skipper.replay.hindsight import relabel, same_row, state_identities
 from skipper.replay.sum_tree import SumTree
@@ -40,7 +40,7 @@ class Pairs(NamedTuple):
     reached: Array  # (P,) bool, the next state is the target
 
 
-@numba.njit(cache=True)
+@kernel
 def _cross(rows, starts, states, steps, aims, slots, source, after, target, transition):
     """All pairs of the chosen steps and aims (E, .) of each episode; states once each. Returns M and P."""
     found, pairs = 0, 0

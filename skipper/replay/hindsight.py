@@ -1,13 +1,13 @@
 """Hindsight relabelling: which states of an episode become targets of which of its transitions (App., "HER")."""
 
-import numba
 import numpy as np
 
 from skipper.config import Strategy
+from skipper.kernels import kernel
 from skipper.types import Array
 
 
-@numba.njit(cache=True)
+@kernel
 def same_row(one, two):
     """Whether two observations (bytes,) are equal."""
     for place in range(len(one)):  # noqa: SIM110  numba compiles no generator expressions
@@ -16,7 +16,7 @@ def same_row(one, two):
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def state_identities(rows):
     """(T,) int64, equal where the observations ``rows`` (T, bytes) are equal: the first index at which each stood."""
     identity = np.empty(len(rows), np.int64)
@@ -29,7 +29,7 @@ def state_identities(rows):
     return identity
 
 
-@numba.njit(cache=True)
+@kernel
 def _relabel(identity, units, future, transitions, targets):
     count = 0
     states = len(identity)

@@ -1,12 +1,12 @@
 """Priorities in a binary tree whose nodes hold the sums of their children: O(log n) to change and to sample."""
 
-import numba
 import numpy as np
 
+from skipper.kernels import kernel
 from skipper.types import Array
 
 
-@numba.njit(cache=True)
+@kernel
 def _update(tree, leaves, indices, priorities):
     for position in range(len(indices)):
         node = leaves + indices[position]
@@ -17,7 +17,7 @@ def _update(tree, leaves, indices, priorities):
             tree[node] = tree[2 * node] + tree[2 * node + 1]
 
 
-@numba.njit(cache=True)
+@kernel
 def _fill(tree, leaves, first, end, priority):
     """Give the leaves from ``first`` to before ``end`` one priority, making each sum above them anew once."""
     low, high = leaves + first, leaves + end
@@ -30,13 +30,13 @@ def _fill(tree, leaves, first, end, priority):
                 tree[node] = tree[2 * node] + tree[2 * node + 1]
 
 
-@numba.njit(cache=True)
+@kernel
 def _sum_up(tree, leaves):
     for node in range(leaves - 1, 0, -1):
         tree[node] = tree[2 * node] + tree[2 * node + 1]
 
 
-@numba.njit(cache=True)
+@kernel
 def _find(tree, leaves, masses, indices):
     for position in range(len(masses)):
         mass, node = masses[position], 1
@@ -85,7 +85,10 @@ class SumTree:
             _fill(self._tree, self.capacity, 0, first + count - end, priority)
 
     def sample(self, units: Array) -> Array:
-        """(B,) indices by priority; ``units`` (B,) in [0, 1) are spread over B equal parts of the whole mass."""
+        """(B,) indices by priority; ``units`` (B,) in [0, 1) are spread over B equal parts of the whole mass.
+
+        Where the capacity is no power of two, the mass begins with the leaves that lie deepest, not with the first.
+        """
         masses = (np.arange(len(units)) + units) / len(units) * self.total
         indices = np.empty(len(units), np.int64)
         _find(self._tree, self.capacity, masses, indices)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest
 
-from skipper.config import RunConfig
+from skipper.config import RunConfig, Start
 from skipper.envs.tasks import Tasks, evaluation_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.types import Agent, Array, Learner, TimeStep
@@ -37,8 +37,12 @@ class Summary(NamedTuple):
     timeouts: float
 
 
-def play(agent: Agent, tasks: Tasks, seed: int) -> Episodes:
-    """One episode of every task; ``seed`` decides the starts and slips of the world, not the agent."""
+def play(agent: Agent, tasks: Tasks, seed: int, start: Start = "fixed") -> Episodes:
+    """One episode of every task, from its own start unless "uniform" ones are asked for.
+
+    ``seed`` decides the starts and slips of the world, not the agent.
+    """
+    tasks = Tasks(replace(tasks.world, start=start), tasks.table)
     count = len(tasks)
     envs = LavaVectorEnv(count, tasks=tasks, assignment="own")
     observation, info = envs.reset(seed=seed)
@@ -68,18 +72,20 @@ def evaluate_learner(learner: Learner, config: RunConfig, training: Tasks | None
         sets[f"{level:g}"] = evaluation_tasks(
             config.world, level, settings.evaluation_episodes, seed, spread=settings.difficulty_spread
         )
-    return {name: summarise(play(learner.evaluator(rng), tasks, seed)) for name, tasks in sets.items()}
+    results = {}
+    for name, tasks in sets.items():
+        start = settings.training_task_start if name == "training" else "fixed"
+        results[name] = summarise(play(learner.evaluator(rng), tasks, seed, start))
+    return results
 
 
 def _training_sample(config: RunConfig, training: Tasks | None, rng: np.random.Generator, seed: int) -> Tasks:
     """Some of the training tasks, or tasks like them where every episode brings a new one."""
     count = config.evaluation.evaluation_episodes
-    world = replace(config.world, start=config.evaluation.training_task_start)
+    world = config.world
     if training is None:
-        fresh = evaluation_tasks(world, world.difficulty, count, seed, spread=world.spread, split="stream")
-        return Tasks(world, fresh.table)
-    rows = np.resize(rng.permutation(len(training)), count)
-    return Tasks(world, training.subset(rows).table)
+        return evaluation_tasks(world, world.difficulty, count, seed, spread=world.spread, split="stream")
+    return training.subset(np.resize(rng.permutation(len(training)), count))
 
 
 def summarise(episodes: Episodes) -> Summary:

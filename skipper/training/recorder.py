@@ -15,14 +15,14 @@ class Recorder:
     """
 
     def __init__(self, path: Path, position: dict[str, int] | None, step: int) -> None:
-        self._files: dict[str, TextIO] = {}
-        for name in (EVALUATIONS, METRICS):
-            length = position[name] if position else 0
-            file = open(path / name, "a", encoding="utf-8")  # noqa: SIM115  stays open for the run
-            self._files[name] = file
-            if file.tell() < length:
+        lengths = position or {EVALUATIONS: 0, METRICS: 0}
+        for name, length in lengths.items():
+            if length and (not (path / name).exists() or (path / name).stat().st_size < length):
                 raise ValueError(f"{path / name} is shorter than its checkpoint remembers; was it edited?")
-            file.truncate(length)
+        self._files: dict[str, TextIO] = {}
+        for name, length in lengths.items():
+            self._files[name] = open(path / name, "a", encoding="utf-8")  # noqa: SIM115  stays open for the run
+            self._files[name].truncate(length)
         self._path, self._step = path, step
         self._board: Any = None
 

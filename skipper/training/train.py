@@ -99,6 +99,8 @@ class Run:
 
     def go(self, stop: Stop) -> bool:
         """Train to the end or until asked to stop; True at the end."""
+        if self.loop.step >= self.config.steps:
+            return True
         if self.loop.step == 0:
             self._evaluate()
         while self.loop.step < self.config.steps and not stop.asked:
@@ -107,9 +109,8 @@ class Run:
             self._record(before, updates)
             if self._passed(before, self.config.evaluation.evaluate_every):
                 self._evaluate()
-            if self._passed(before, self.config.checkpoint_every):
+            if stop.asked or self._passed(before, self.config.checkpoint_every):
                 self._save()
-        self._save()
         return self.loop.step >= self.config.steps
 
     def _passed(self, before: int, every: int) -> bool:

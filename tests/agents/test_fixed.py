@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skipper.agents.fixed import OptimalAgent, RandomAgent
-from skipper.agents.registry import AGENTS, Ingredients, make_agent
+from skipper.agents.registry import FIXED, LEARNERS, Ingredients, learner_kind, make_fixed
 from skipper.types import TimeStep
 
 
@@ -33,8 +33,20 @@ def test_the_random_agent_is_uniform_and_decided_by_its_generator():
 
 
 def test_agents_are_made_by_name():
-    given = Ingredients(4, np.random.default_rng(0), FakeOracle())
-    for name in AGENTS:
-        assert make_agent(name, given).act(timestep(5)).action.shape == (5,)
+    given = Ingredients(7, np.random.default_rng(0), FakeOracle())
+    for name in FIXED:
+        assert make_fixed(name, given).act(timestep(5)).action.shape == (5,)
+    assert make_fixed("random", given).act(timestep(500)).action.max() == 6
     with pytest.raises(ValueError, match="available: optimal, random; did you mean 'random'"):
-        make_agent("randm", given)
+        make_fixed("randm", given)
+    with pytest.raises(ValueError, match="must be trained first"):
+        make_fixed("modelfree", given)
+
+
+def test_learning_agents_are_found_by_name():
+    for name in LEARNERS:
+        assert learner_kind(name) is LEARNERS[name]
+    with pytest.raises(ValueError, match="did you mean 'modelfree'"):
+        learner_kind("model-free")
+    with pytest.raises(ValueError, match="does not learn; trainable: modelfree"):
+        learner_kind("random")

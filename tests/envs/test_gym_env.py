@@ -7,7 +7,7 @@ import skipper  # noqa: F401  registers the environments
 from skipper.config import WorldConfig
 from skipper.envs.gym_env import LavaWorldEnv
 from skipper.envs.lava import AGENT, GOAL
-from skipper.envs.tasks import tasks_from_text, training_tasks
+from skipper.envs.tasks import TaskStream, evaluation_tasks, tasks_from_text, training_tasks
 
 OURS = sorted(name for name in gym.registry if name.startswith("skipper/"))
 
@@ -145,3 +145,33 @@ def test_mistakes_are_named():
         LavaWorldEnv().step(0)
     with pytest.raises(ValueError, match="from 0 to 3, got 4"):
         fixed(DRAWING).step(4)
+
+
+def test_an_episode_that_has_ended_cannot_go_on():
+    env = fixed(DRAWING)
+    walk(env, "SEE")
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(0)
+
+
+def test_without_a_seed_environments_differ():
+    goals = {LavaWorldEnv().reset()[1]["goal"].tobytes() for _ in range(3)}
+    assert len(goals) == 3
+
+
+def test_a_stream_keeps_to_its_split():
+    world = WorldConfig(4, 3, difficulty=0.35)
+    tuning = {
+        scenery.tobytes() for scenery in evaluation_tasks(world, 0.35, 3000, 0, spread=0, split="tuning").table.scenery
+    }
+    env = LavaWorldEnv(tasks=TaskStream(world, "tuning"))
+    env.reset(seed=0)
+    for _ in range(100):
+        env.reset()
+        assert env._table.scenery[0].tobytes() in tuning
+
+
+@pytest.mark.parametrize("action", [1.0, "1", None, -1])
+def test_what_is_no_action_is_refused(action):
+    with pytest.raises(ValueError, match="wanted an action"):
+        fixed(DRAWING).step(action)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipper.benchmarks.plain import PlainWorld
+from skipper.benchmarks.plain import plain_world
 from skipper.config import WorldConfig
 from skipper.envs.lava import (
     AGENT,
@@ -31,13 +31,6 @@ def draw(world: WorldConfig, count: int, seed: int = 0) -> Tasks:
     table = empty_table(count, world.cells)
     draw_tasks(table, stream_states([seed], count), Rules.of(world))
     return Tasks(world, table)
-
-
-def plain_twin(tasks: Tasks, row: int) -> PlainWorld:
-    world = tasks.world
-    obstacles = {(int(x), int(y)) for x, y in np.argwhere(tasks.lava()[row])}
-    goal = divmod(int(tasks.table.goal[row]), world.height)
-    return PlainWorld(world.width, world.height, obstacles, goal, world.dynamics == "walls")
 
 
 def test_minigrid_agrees_about_the_indices():
@@ -97,6 +90,8 @@ def test_the_highest_difficulty_leaves_one_straight_row():
     free = ~tasks.lava()[:, 1:-1]
     assert (free.sum((1, 2)) == 28).all()
     assert (free.all(1).sum(1) == 1).all()
+    # So large a grid hardly ever gets a straight walk at the usual noise: it must fall for this to end soon.
+    draw(WorldConfig(60, 40, difficulty=39 / 40), 20)
 
 
 def test_densities_fill_the_band_of_the_spread():
@@ -111,16 +106,23 @@ def test_splits_never_share_a_layout_and_all_have_their_part():
     for split in SPLITS:
         table = empty_table(3000, world.cells)
         draw_tasks(table, stream_states([7], 3000), Rules.of(world, split))
-        keys = zip(table.scenery.reshape(3000, -1), table.start, strict=True)
-        layouts[split] = {(scenery.tobytes(), int(start)) for scenery, start in keys}
+        layouts[split] = {scenery.tobytes() for scenery in table.scenery}
     sizes = [len(found) for found in layouts.values()]
-    assert min(sizes) > 20
+    assert min(sizes) >= 20
     assert len(set.union(*layouts.values())) == sum(sizes)
 
 
-def test_a_split_without_layouts_is_reported_and_not_waited_for():
-    rules = Rules.of(WorldConfig(3, 3, difficulty=0.0))._replace(split=len(SPLITS))  # no layout can be of it
-    with pytest.raises(ValueError, match="too few layouts"):
+@pytest.mark.parametrize("world", [WorldConfig(3, 3, difficulty=0.0), WorldConfig(3, 5, difficulty=0.8)])
+@pytest.mark.parametrize("split", SPLITS)
+def test_no_split_is_empty_however_small_the_grid(world, split):
+    table = empty_table(50, world.cells)
+    draw_tasks(table, stream_states([1], 50), Rules.of(world, split))
+    assert (table.goal // world.height != 1).all()
+
+
+def test_the_search_for_a_layout_ends():
+    rules = Rules.of(WorldConfig(3, 3))._replace(split=len(SPLITS))  # no layout can be of it
+    with pytest.raises(RuntimeError, match="no layout was found"):
         draw_tasks(empty_table(1, 9), stream_states([1], 1), rules)
 
 
@@ -134,7 +136,7 @@ def test_the_transition_table_is_that_of_the_plain_twin(dynamics):
     for world in (WorldConfig(dynamics=dynamics), WorldConfig(5, 7, difficulty=0.5, dynamics=dynamics)):
         tasks = draw(world, 20)
         for row in range(20):
-            plain = plain_twin(tasks, row)
+            plain = plain_world(tasks, row)
             for cell in range(world.cells):
                 place = divmod(cell, world.height)
                 assert tasks.table.terminal[row, cell] == plain.terminal(place)

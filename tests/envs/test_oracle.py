@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from skipper.benchmarks.plain import PlainWorld
+from skipper.benchmarks.plain import plain_world
 from skipper.config import WorldConfig
 from skipper.envs.oracle import (
     UNREACHABLE,
@@ -37,18 +37,11 @@ def mixed_tasks() -> list[Tasks]:
     return sets
 
 
-def plain_twin(tasks: Tasks, row: int) -> PlainWorld:
-    world = tasks.world
-    obstacles = {(int(x), int(y)) for x, y in np.argwhere(tasks.lava()[row])}
-    goal = divmod(int(tasks.table.goal[row]), world.height)
-    return PlainWorld(world.width, world.height, obstacles, goal, world.dynamics == "walls")
-
-
 @pytest.mark.parametrize("tasks", mixed_tasks(), ids=lambda tasks: f"{tasks.world.width}x{tasks.world.height}")
 def test_distances_and_values_equal_brute_force(tasks):
     distances, values = shortest_distances(tasks), action_values(tasks, discount=0.95)
     for row in range(len(tasks)):
-        plain = plain_twin(tasks, row)
+        plain = plain_world(tasks, row)
         brute = np.array([list(plain.distances(cell).values()) for cell in plain.cells])
         assert (np.where(distances[row] == UNREACHABLE, np.inf, distances[row]) == brute).all()
         brute = np.array(list(plain.action_values(plain.goal, 0.95).values()))
@@ -61,7 +54,7 @@ def test_values_under_slip_equal_brute_force_for_any_target():
     rows, targets = np.array([0, 1, 2, 3, 4, 4]), np.array([3, 12, 17, 20, 29, 8])
     values = action_values(tasks, rows, targets, discount=0.9)
     for index, (row, target) in enumerate(zip(rows, targets, strict=True)):
-        brute = plain_twin(tasks, row).action_values(divmod(int(target), 5), 0.9, slip=0.3)
+        brute = plain_world(tasks, row).action_values(divmod(int(target), 5), 0.9, slip=0.3)
         np.testing.assert_allclose(values[index], np.array(list(brute.values())), atol=1e-10)
 
 
@@ -141,6 +134,7 @@ def test_truth_of_a_policy_computed_by_hand():
     assert truth.length[0, 0] == 1 + 0.5 * (1 + 0.5)
     short = policy_truth(tasks, east, horizon=2)
     assert (short.success[0, 0], short.timeout[0, 0], short.length[0, 0]) == (0, 1, 2)
+    assert short.timeout[0, 9] == 0  # nothing happens after the end
 
 
 def test_the_optimal_policy_always_succeeds_and_its_value_is_the_optimal_one():
@@ -233,5 +227,72 @@ def test_mistakes_are_named():
         policy_truth(tasks, np.zeros((2, 5), int))
     with pytest.raises(ValueError, match="sum to 1"):
         policy_truth(tasks, np.ones((2, 144, 4)))
-    with pytest.raises(ValueError, match="12x12 observations with one agent"):
-        LavaOracle(WorldConfig()).action_values(np.zeros((1, 12, 12, 2), np.uint8))
+    with pytest.raises(ValueError, match="sum to 1"):
+        policy_truth(tasks, np.broadcast_to([1.5, -0.5, 0.0, 0.0], (2, 144, 4)))
+    with pytest.raises(ValueError, match="actions must be 0 to 3"):
+        policy_truth(tasks, np.full((2, 144), -1))
+
+
+@pytest.mark.parametrize(("rows", "cells", "what"), [([2], [0], "row"), ([-1], [0], "row"), ([0], [144], "cell")])
+def test_rows_and_cells_that_are_not_there_are_refused(rows, cells, what):
+    tasks = training_tasks(WorldConfig(), 2, seed=0)
+    rows, cells = np.array(rows), np.array(cells)
+    for ask in (distances_from, action_values, expected_discounts, Tasks.observe):
+        with pytest.raises(ValueError, match=f"no such {what}"):
+            ask(tasks, rows, cells)
+
+
+def test_observations_that_are_not_of_the_oracles_world_are_refused():
+    tasks = training_tasks(WorldConfig(10, 12), 1, seed=0)
+    walls = Tasks(WorldConfig(10, 12, dynamics="walls"), tasks.table)
+    seen = tasks.observe(np.array([0]), tasks.table.start)
+    LavaOracle(tasks.world).action_values(seen)
+    with pytest.raises(ValueError, match="12x10 cells"):
+        LavaOracle(WorldConfig(12, 10)).action_values(seen)
+    with pytest.raises(ValueError, match="obstacles of dynamics 'walls'"):
+        LavaOracle(walls.world).action_values(seen)
+    for code in (8, 10):  # without the goal, without the agent
+        blank = np.where(seen[..., :1] == code, np.uint8(1), seen)
+        with pytest.raises(ValueError, match="one agent, one goal"):
+            LavaOracle(tasks.world).action_values(blank)
+
+
+def test_the_oracle_remembers_what_it_computed_but_not_for_ever(monkeypatch):
+    tasks = training_tasks(WorldConfig(6, 6), 6, seed=0)
+    oracle = LavaOracle(tasks.world, remembered=4, discount=0.8)
+    asked = []
+    real = action_values
+    monkeypatch.setattr(
+        "skipper.envs.oracle.action_values", lambda *given, **more: asked.append(len(given[0])) or real(*given, **more)
+    )
+    for rows in ([0, 1, 0], [1, 0], [2, 3], [4, 5], [4, 5]):
+        seen = tasks.observe(np.array(rows), tasks.table.start[rows])
+        expected = real(tasks, discount=0.8)[rows, tasks.table.start[rows]]
+        np.testing.assert_allclose(oracle.action_values(seen), expected, atol=1e-10)
+    assert asked == [2, 2, 2]
+    assert len(oracle._values) <= 4
+
+
+def test_values_are_exact_to_many_digits_under_slip():
+    """Against the linear equations of the optimal policy."""
+    tasks = training_tasks(WorldConfig(5, 5, slip=0.3), 3, seed=0)
+    values = action_values(tasks, discount=0.999)
+    for row in range(3):
+        policy = greedy_policy(values[row]) * 0.7 + 0.3 / 4
+        moves = np.zeros((25, 25))
+        for cell in range(25):
+            for action in range(4):
+                moves[cell, tasks.table.successor[row, cell, action]] += policy[cell, action]
+        alive = ~tasks.table.terminal[row]
+        reward = moves[:, tasks.table.goal[row]] * alive
+        solved = np.linalg.solve(np.eye(25) - 0.999 * (moves * alive[:, None] * alive), reward)
+        np.testing.assert_allclose(values[row].max(-1), solved, atol=1e-9)
+
+
+def test_values_that_differ_by_rounding_are_a_tie():
+    assert greedy_policy(np.array([1.0, 1.0 + 1e-14, 0.0, 0.0])).tolist() == [0.5, 0.5, 0.0, 0.0]
+
+
+def test_paths_ignore_slips():
+    tasks = tasks_from_text(CORRIDOR, world=WorldConfig(slip=1.0))
+    assert optimal_path(tasks, 0).tolist() == [0, 3, 6, 9]

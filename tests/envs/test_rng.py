@@ -1,7 +1,8 @@
 import numpy as np
+import pytest
 from scipy.stats import chisquare, kstest
 
-from skipper.envs.rng import random_below, random_unit, random_word, seed_states, stream_states
+from skipper.envs.rng import checked_seeds, random_below, random_unit, random_word, seed_states, stream_states
 
 
 def test_first_words_are_those_of_splitmix64():
@@ -24,6 +25,21 @@ def test_units_and_bounded_integers_are_uniform():
     counts = np.bincount([random_below(states, 0, 7) for _ in range(20_000)], minlength=7)
     assert len(counts) == 7
     assert chisquare(counts).pvalue > 1e-3
+
+
+def test_units_are_the_upper_bits_of_a_word():
+    one, two = np.array([5], np.uint64), np.array([5], np.uint64)
+    assert random_unit(one, 0) == (int(random_word(two, 0)) >> 11) / 2**53
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.0, "1", None])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(ValueError, match="whole number from 0"):
+        checked_seeds([seed])
+
+
+def test_numpy_integers_are_seeds():
+    assert checked_seeds([np.int32(3), 4]).tolist() == [3, 4]
 
 
 def test_neighbouring_seeds_give_unrelated_streams():

@@ -18,8 +18,8 @@ WORLDS = {
 
 @pytest.mark.parametrize("tasks", WORLDS.values(), ids=WORLDS)
 def test_identical_with_the_single_environment(tasks):
-    """10,000 random steps in all worlds together with every reset, transition for transition."""
-    count, steps, seed = 10, 250, 11
+    """10,000 steps and every reset between them, transition for transition."""
+    count, steps, seed = 10, 1000, 11
     envs = LavaVectorEnv(count, tasks=tasks)
     twins = [LavaWorldEnv(tasks=tasks) for _ in range(count)]
     observation, info = envs.reset(seed=seed)
@@ -29,8 +29,9 @@ def test_identical_with_the_single_environment(tasks):
     ended = {"terminated": 0, "truncated": 0}
     rng = np.random.default_rng(0)
     for _ in range(steps):
-        # Mostly east: straight walks live longer, so that some episodes are truncated too.
-        actions = np.where(rng.random(count) < 0.2, rng.integers(4, size=count), 0)
+        # Half of them mostly go east: straight walks live longer, so that some episodes are truncated too.
+        actions = rng.integers(4, size=count)
+        actions[::2][rng.random(count // 2) < 0.8] = 0
         observation, reward, terminated, truncated, info = envs.step(actions)
         for index, twin in enumerate(twins):
             image, value, dies, ends, twin_info = twin.step(int(actions[index]))
@@ -56,13 +57,14 @@ def test_gymnasium_makes_it_from_its_name():
 
 
 def test_what_is_returned_does_not_change_later():
-    envs = LavaVectorEnv(8)
+    envs = LavaVectorEnv(8, tasks=training_tasks(WorldConfig(), 5, seed=0))
     observation, info = envs.reset(seed=0)
-    before = observation.copy(), info["goal"].copy()
+    before = observation.copy(), info["goal"].copy(), info["task"].copy()
     for _ in range(20):
         envs.step(np.zeros(8, int))
     assert (observation == before[0]).all()
     assert (info["goal"] == before[1]).all()
+    assert (info["task"] == before[2]).all()
 
 
 def test_own_assignment_plays_every_task_in_its_place():
@@ -114,7 +116,10 @@ def test_a_saved_state_continues_exactly(tasks):
     envs.reset(seed=3)
     for action in actions[:30]:
         envs.step(action)
-    saved = envs.state_dict()
+    saved, again = envs.state_dict(), envs.state_dict()
+    for action in actions[30:]:  # what was saved must not move with the environment
+        envs.step(action)
+    envs.load_state_dict(again)
     other = LavaVectorEnv(16, tasks=tasks)
     other.load_state_dict(saved)
     for action in actions[30:]:
@@ -129,7 +134,7 @@ def test_mistakes_are_named():
         LavaVectorEnv(2).step(np.zeros(2, int))
     envs = LavaVectorEnv(2)
     envs.reset(seed=0)
-    for actions in ([0], [0, 4], [-1, 0]):
+    for actions in ([0], [0, 4], [-1, 0], [0.0, 1.0]):
         with pytest.raises(ValueError, match="2 actions from 0 to 3"):
             envs.step(np.array(actions))
     with pytest.raises(ValueError, match="one fixed task per environment"):
@@ -140,3 +145,66 @@ def test_mistakes_are_named():
         envs.load_state_dict(LavaVectorEnv(3).state_dict())
     with pytest.raises(ValueError, match="reset_mask"):
         envs.reset(options={"reset_mask": np.ones(3, bool)})
+
+
+def test_the_time_of_an_episode_is_part_of_the_saved_state():
+    tasks = tasks_from_text("A.G\n...\n...", world=WorldConfig(start="fixed", max_steps=10))
+    envs, other = LavaVectorEnv(1, tasks=tasks), LavaVectorEnv(1, tasks=tasks)
+    envs.reset(seed=0)
+    for _ in range(7):
+        envs.step(np.array([2]))
+    other.load_state_dict(envs.state_dict())
+    assert [bool(other.step(np.array([2]))[3][0]) for _ in range(3)] == [False, False, True]
+
+
+def test_a_state_of_other_tasks_is_refused():
+    one, two = (LavaVectorEnv(2, tasks=training_tasks(WorldConfig(), 3, seed)) for seed in (0, 1))
+    one.reset(seed=0)
+    with pytest.raises(ValueError, match="with other tasks"):
+        two.load_state_dict(one.state_dict())
+
+
+def test_a_state_from_before_the_first_reset_still_needs_one():
+    one, two = LavaVectorEnv(2), LavaVectorEnv(2)
+    two.load_state_dict(one.state_dict())
+    with pytest.raises(gym.error.ResetNeeded):
+        two.step(np.zeros(2, int))
+
+
+def test_the_first_reset_must_be_whole_and_a_masked_one_seeds_only_its_own():
+    envs = LavaVectorEnv(2)
+    mask = {"reset_mask": np.array([True, False])}
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.reset(options=mask)
+    envs.reset(seed=0)
+    untouched = envs.state_dict()["states"][1]
+    envs.reset(seed=9, options=mask)
+    assert envs.state_dict()["states"][1] == untouched
+
+
+def test_seeds_of_other_forms():
+    envs = LavaVectorEnv(2)
+    assert (envs.reset(seed=np.int64(3))[0] == envs.reset(seed=3)[0]).all()
+    for seed in ([1], [1, 2, 3], [-1, 2], -1, 2**64, 1.5):
+        with pytest.raises(ValueError, match="seed"):
+            envs.reset(seed=seed)
+
+
+def test_without_a_seed_environments_differ():
+    goals = {LavaVectorEnv(1).reset()[1]["goal"].tobytes() for _ in range(3)}
+    assert len(goals) == 3
+
+
+def test_a_stream_keeps_to_its_split():
+    world = WorldConfig(4, 3, difficulty=0.35)
+    seen = {}
+    for split in ("tuning", "stream"):
+        envs = LavaVectorEnv(500, tasks=TaskStream(world, split))
+        envs.reset(seed=0)
+        seen[split] = {scenery.tobytes() for scenery in envs.state_dict()["table.scenery"]}
+    assert not seen["tuning"] & seen["stream"]
+
+
+def test_it_says_that_it_does_not_render():
+    with pytest.raises(ValueError, match="does not render"):
+        gym.make_vec("skipper/LavaWorld-v0", num_envs=2, render_mode="rgb_array")

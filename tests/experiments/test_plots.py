@@ -1,16 +1,33 @@
+import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from skipper.config import WorldConfig
+from skipper.envs.render import render_rgb
 from skipper.envs.tasks import tasks_from_text
-from skipper.experiments.plots import draw_tasks
+from skipper.experiments.plots import draw_task, draw_tasks
+
+DRAWINGS = ("A.#..\n#...G\n.....", "G....\n.###.\n....A")
+
+
+def test_a_task_and_its_path_are_drawn_where_they_are():
+    tasks = tasks_from_text(*DRAWINGS)
+    axes = Figure().subplots()
+    assert draw_task(axes, tasks, 1) == 6
+    (image,), (line,) = axes.get_images(), axes.get_lines()
+    seen = tasks.observe(np.array([1]), tasks.table.start[[1]])[0]
+    assert (image.get_array() == render_rgb(seen)).all()
+    assert list(image.get_extent()) == [0, 5, 3, 0]
+    x, y = line.get_data()
+    assert (x[0], y[0], x[-1], y[-1]) == (4.5, 2.5, 0.5, 0.5)
+    assert (abs(np.diff(x)) + abs(np.diff(y)) == 1).all()
 
 
 def test_a_picture_of_every_set(tmp_path):
-    sets = {name: tasks_from_text("A.G\n.#.\n...", world=WorldConfig()) for name in ("easy", "hard", "harder")}
+    sets = {"easy": tasks_from_text(DRAWINGS[0]), "hard": tasks_from_text(DRAWINGS[1])}
     draw_tasks(sets, tmp_path / "tasks.png")
     image = imread(tmp_path / "tasks.png")
     height, width, _ = image.shape
-    assert width > 2 * height
+    assert width > 1.5 * height
     orange = (image[..., 0] > 0.9) & (abs(image[..., 1] - 0.5) < 0.05) & (image[..., 2] < 0.1)
-    for part in range(3):  # each panel shows its lava
-        assert orange[:, part * width // 3 : (part + 1) * width // 3].any()
+    left, right = orange[:, : width // 2].sum(), orange[:, width // 2 :].sum()
+    assert 1.3 < right / left < 1.7  # three lava cells against two

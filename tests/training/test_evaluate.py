@@ -4,7 +4,7 @@ import pytest
 from skipper.agents.fixed import OptimalAgent, RandomAgent
 from skipper.config import EVALUATION_DIFFICULTIES, WorldConfig
 from skipper.envs.oracle import LavaOracle
-from skipper.envs.tasks import evaluation_tasks, tasks_from_text
+from skipper.envs.tasks import evaluation_tasks, tasks_from_text, training_tasks
 from skipper.training.evaluate import Episodes, play, summarise
 from skipper.types import Decision, TimeStep
 
@@ -29,6 +29,39 @@ def test_episodes_end_as_they_should():
     assert episodes.timeout.tolist() == [False, False, True]
     assert episodes.length.tolist() == [2, 1, 5]
     assert agent.firsts[:2] == [[True] * 3, [False, True, False]]
+
+
+def test_only_the_first_episode_of_each_task_counts():
+    class Relentless:
+        """Fails the first episode and wins the second in one task, the other way round in the other; a third waits."""
+
+        def __init__(self) -> None:
+            self.first_goals: list[bytes] = []
+            self.episodes = np.array([-1, -1, -1])
+
+        def act(self, timestep: TimeStep) -> Decision:
+            self.episodes += timestep.first
+            win = (self.episodes % 2 == [1, 0, 2]).tolist()
+            return Decision(np.array([0 if win[0] else 1, 0 if win[1] else 1, 3]))
+
+    tasks = tasks_from_text(*["AG.\n#..\n..."] * 3, world=WorldConfig(start="fixed", max_steps=6))
+    episodes = play(Relentless(), tasks, seed=0)
+    assert episodes.success.tolist() == [False, True, False]
+    assert episodes.death.tolist() == [True, False, False]
+    assert episodes.length.tolist() == [1, 1, 6]
+
+
+def test_the_seed_decides_the_slips():
+    tasks = evaluation_tasks(WorldConfig(slip=0.3), 0.35, 200, seed=0)
+    played = [play(OptimalAgent(LavaOracle(tasks.world)), tasks, seed) for seed in (0, 0, 500)]
+    assert (played[0].length == played[1].length).all()
+    assert not (played[0].length == played[2].length).all()
+
+
+def test_training_tasks_are_played_from_their_own_start_unless_asked_otherwise():
+    tasks = training_tasks(WorldConfig(start="uniform"), 200, seed=0)
+    agent = OptimalAgent(LavaOracle(tasks.world))
+    assert play(agent, tasks, 0).length.mean() > 15 > 13 > play(agent, tasks, 0, "uniform").length.mean()
 
 
 def test_summary_computed_by_hand():

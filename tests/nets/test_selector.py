@@ -1,0 +1,88 @@
+import pytest
+import torch
+
+from skipper.config import NetworkConfig
+from skipper.nets.layers import seeded_initialisation
+from skipper.nets.partial import PartialStates
+from skipper.nets.selector import LocalFieldSelector, WholeState
+from skipper.types import EnvironmentSpec
+
+
+def selector(size=(12, 12), **fields) -> LocalFieldSelector:
+    options = {"field": 8, "width": 32, "top": 4} | fields
+    with seeded_initialisation(0):
+        return LocalFieldSelector(6, size, **options)
+
+
+def gradients(module: LocalFieldSelector, state: torch.Tensor, folded: bool) -> list[torch.Tensor]:
+    module.folded = folded
+    module.zero_grad()
+    state = state.clone().requires_grad_()
+    out = module(state)
+    (out * torch.linspace(-1, 1, out.numel()).reshape(out.shape)).sum().backward()
+    return [out.detach(), state.grad, *(parameter.grad.clone() for parameter in module.parameters())]
+
+
+@pytest.mark.parametrize("size", [(12, 12), (9, 11), (5, 5)])
+def test_the_folded_form_equals_the_plain_one_with_its_gradients(size):
+    module = selector(size)
+    state = torch.randn(7, 6, *size)
+    for plain, folded in zip(gradients(module, state, False), gradients(module, state, True), strict=True):
+        torch.testing.assert_close(plain, folded, atol=1e-5, rtol=1e-5)
+
+
+def test_attention_takes_the_best_fields_and_no_other():
+    module = selector(top=4)
+    state = torch.randn(3, 6, 12, 12)
+    chosen = module.select(state)
+    assert chosen.fields.shape == chosen.weights.shape == (3, 4)
+    torch.testing.assert_close(chosen.weights.sum(-1), torch.ones(3))
+    fields = module.before(module.fields(state).flatten(2).transpose(1, 2))  # (B, 25, D)
+    scores = module.key(fields) @ module.query / 32**0.5
+    for row in range(3):
+        best = sorted(range(25), key=lambda place: -scores[row, place])[:4]
+        assert set(best) == set(chosen.fields[row].tolist())
+        weights = scores[row, best].softmax(0)
+        mixed = sum(weight * module.value(fields[row, place]) for weight, place in zip(weights, best, strict=True))
+        torch.testing.assert_close(chosen.partial[row], torch.relu(module.after(mixed)), atol=1e-5, rtol=1e-4)
+
+
+def test_what_lies_outside_the_selected_fields_does_not_matter():
+    module = selector(field=3, top=1)
+    state = torch.randn(1, 6, 12, 12)
+    chosen = module.select(state)
+    x, y = divmod(int(chosen.fields[0, 0]), module.grid[1])
+    inside = torch.zeros(12, 12, dtype=torch.bool)
+    inside[x : x + 3, y : y + 3] = True
+    changed = torch.where(inside, state, state * 0.999)  # too little to change the choice
+    assert module.select(changed).fields.tolist() == chosen.fields.tolist()
+    torch.testing.assert_close(module(changed), chosen.partial)
+
+
+@pytest.mark.parametrize(("size", "grid", "top"), [((12, 12), (5, 5), 4), ((6, 9), (1, 2), 2), ((3, 3), (1, 1), 1)])
+def test_fields_shrink_to_small_grids(size, grid, top):
+    module = selector(size)
+    assert (module.grid, module.top) == (grid, top)
+    assert module(torch.randn(2, 6, *size)).shape == (2, 32)
+
+
+def test_the_ablation_sees_the_whole_state():
+    module = WholeState(2, (3, 4), width=5)
+    state = torch.randn(2, 2, 3, 4)
+    torch.testing.assert_close(module(state), module.project(state.reshape(2, 24)))
+
+
+def test_configuration_chooses_between_selector_and_ablation():
+    spec = EnvironmentSpec((7, 6, 2), (11, 6), 4, 64)
+    observation = torch.ones(2, 7, 6, 2, dtype=torch.uint8)
+    for abstraction, kind in ((True, LocalFieldSelector), (False, WholeState)):
+        module = PartialStates(NetworkConfig(spatial_abstraction=abstraction, partial_width=20), spec)
+        assert isinstance(module.select, kind)
+        assert module(observation).shape == (2, 20)
+
+
+def test_the_papers_shapes():
+    module = PartialStates(NetworkConfig(), EnvironmentSpec((12, 12, 2), (11, 6), 4, 64))
+    assert module.select.fields.weight.shape == (128, 16, 8, 8)
+    assert module.encode.mix.widen.weight.shape == (32, 16, 3, 3)
+    assert (module.select.grid, module.select.top) == ((5, 5), 4)

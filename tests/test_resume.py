@@ -1,0 +1,84 @@
+"""A run that is killed again and again ends as if nothing had happened."""
+
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PROGRAM = Path(sys.executable).parent / "skipper"
+# Checkpoints so often that many of the kills fall into the writing of one.
+OPTIONS = ["train", "--preset", "debug", "--steps", "2400", "--checkpoint-every", "20", "--evaluate-every", "300"]
+KILLS = 20
+
+
+def start(out: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([PROGRAM, *OPTIONS, "--out", str(out)], stdout=subprocess.DEVNULL)
+
+
+def run(*options: str | Path, **more) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, *OPTIONS, *options], capture_output=True, text=True, check=False, **more)
+
+
+def newest(out: Path) -> str:
+    return max((path.name for path in out.glob("checkpoints/step-*")), default="")
+
+
+def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert start(whole).wait() == 0
+    moments = random.Random(0)
+    kills = 0
+    while kills < KILLS:
+        before = newest(parts)
+        process = start(parts)
+        # Let it come back to life and make some progress, then strike at any moment.
+        while process.poll() is None and newest(parts) == before:
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0.0, 0.08))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert process.returncode == -signal.SIGKILL, f"ended by itself after {kills} kills: the run is too short"
+        kills += 1
+    assert start(parts).wait() == 0
+    for name in ("weights.safetensors", "evaluations.jsonl", "config.json"):
+        assert (whole / name).read_bytes() == (parts / name).read_bytes(), name
+
+
+def test_a_second_process_and_another_configuration_are_refused_in_one_line(tmp_path):
+    first = start(tmp_path)
+    while not newest(tmp_path):
+        assert first.poll() is None
+        time.sleep(0.01)
+    second = run("--out", tmp_path)
+    first.send_signal(signal.SIGTERM)
+    assert first.wait() == 0
+    third = run("--seed", "7", "--out", tmp_path)
+    for refused, wanted in ((second, "in use by another process"), (third, "seed: 0 -> 7")):
+        assert refused.returncode == 1
+        assert wanted in refused.stderr
+        assert refused.stderr.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_one_line():
+    refused = run("--out", "/proc/nowhere")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("skipper: error:")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_a_full_disk_ends_the_run_with_one_line_and_spares_the_last_checkpoint(tmp_path):
+    """Files may not grow beyond a limit that the first checkpoints keep and later ones do not."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (230_000, 230_000))
+
+    ended = run("--out", tmp_path, preexec_fn=limit)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("skipper: error:")
+    assert ended.stderr.count("\n") == 1
+    assert newest(tmp_path)
+    assert not list(tmp_path.glob("checkpoints/.*"))
+    assert run("--out", tmp_path).returncode == 0

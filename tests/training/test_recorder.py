@@ -1,0 +1,44 @@
+import json
+
+import pytest
+
+from skipper.training.recorder import EVALUATIONS, METRICS, Recorder
+
+
+def lines(path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_records_are_json_lines_and_tensorboard_events(tmp_path):
+    recorder = Recorder(tmp_path, None, 0)
+    recorder.evaluation(5, {"training": {"success": 0.5}, "0.25": {"success": 0.25}})
+    recorder.metrics(7, {"loss": 1.5})
+    recorder.close()
+    assert lines(tmp_path / EVALUATIONS) == [{"step": 5, "training": {"success": 0.5}, "0.25": {"success": 0.25}}]
+    assert lines(tmp_path / METRICS) == [{"step": 7, "loss": 1.5}]
+    assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_a_resumed_run_takes_back_what_its_checkpoint_did_not_know(tmp_path):
+    recorder = Recorder(tmp_path, None, 0)
+    recorder.metrics(1, {"loss": 1.0})
+    position = recorder.position()
+    recorder.metrics(2, {"loss": 2.0})
+    recorder.evaluation(2, {"training": {"success": 0.5}})
+    recorder.close()
+    recorder = Recorder(tmp_path, position, 1)
+    recorder.metrics(2, {"loss": 3.0})
+    recorder.close()
+    assert [record["loss"] for record in lines(tmp_path / METRICS)] == [1.0, 3.0]
+    assert lines(tmp_path / EVALUATIONS) == []
+
+
+def test_a_new_run_begins_with_empty_files(tmp_path):
+    (tmp_path / METRICS).write_text("left over\n")
+    Recorder(tmp_path, None, 0).close()
+    assert (tmp_path / METRICS).read_text() == ""
+
+
+def test_a_shortened_file_is_noticed(tmp_path):
+    with pytest.raises(ValueError, match="shorter than its checkpoint remembers"):
+        Recorder(tmp_path, {EVALUATIONS: 10, METRICS: 0}, 1)
