@@ -104,6 +104,8 @@ class NetworkConfig:
     """Width of the partial state sigma(s)."""
     spatial_abstraction: bool = True
     """False replaces the selector by one linear layer on the whole state (an ablation)."""
+    pessimistic_heads: bool = False
+    """Begin with values near 0 and distances near the longest instead of in the middle; not in the paper."""
     hidden: int = 256
     """Hidden units of every head."""
     bins: int = 16

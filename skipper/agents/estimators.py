@@ -22,12 +22,18 @@ class EstimatorNetwork(nn.Module):
         super().__init__()
         self.partial = PartialStates(config, spec)
 
-        def head(support: Tensor) -> PairwiseHead:
-            return PairwiseHead(config.partial_width, hidden=config.hidden, actions=spec.actions, support=support)
+        def head(support: Tensor, worst: int) -> PairwiseHead:
+            return PairwiseHead(
+                config.partial_width,
+                hidden=config.hidden,
+                actions=spec.actions,
+                support=support,
+                favoured=worst if config.pessimistic_heads else None,
+            )
 
-        self.value = head(unit_support(config.bins))
-        self.reward = head(unit_support(config.bins))
-        self.distance = head(distance_support(config.bins))
+        self.value = head(unit_support(config.bins), 0)
+        self.reward = head(unit_support(config.bins), 0)
+        self.distance = head(distance_support(config.bins), -1)
         self.terminal = mlp(config.partial_width, config.hidden, 2)
 
 

@@ -33,7 +33,11 @@ class ValueNetwork(nn.Module):
         super().__init__()
         self.partial = PartialStates(config, spec)
         self.head = PairwiseHead(
-            config.partial_width, hidden=config.hidden, actions=spec.actions, support=unit_support(config.bins)
+            config.partial_width,
+            hidden=config.hidden,
+            actions=spec.actions,
+            support=unit_support(config.bins),
+            favoured=0 if config.pessimistic_heads else None,
         )
 
     def forward(self, observation: Tensor) -> Tensor:

@@ -7,6 +7,9 @@ from torch.nn import functional
 from skipper.nets.layers import mlp
 
 
+FAVOUR = 6.0  # logits: of 16 bins the favoured one then holds 0.96
+
+
 class PairwiseHead(nn.Module):
     """A histogram per action from a pair of partial states: logits (..., A, K) over ``support`` (K,).
 
@@ -16,12 +19,19 @@ class PairwiseHead(nn.Module):
 
     support: Tensor
 
-    def __init__(self, width: int, *, hidden: int, actions: int, support: Tensor) -> None:
+    def __init__(
+        self, width: int, *, hidden: int, actions: int, support: Tensor, favoured: int | None = None
+    ) -> None:
+        """``favoured`` is a bin that nearly all of the histogram falls into before anything is learned."""
         super().__init__()
         self.actions = actions
         self.layers = mlp(2 * width, hidden, actions * len(support))
         self.width = width
         self.register_buffer("support", support)
+        if favoured is not None:
+            bias = self.layers[-1].bias
+            assert isinstance(bias, Tensor)
+            bias.data.view(actions, len(support))[:, favoured] += FAVOUR
 
     def source(self, partial: Tensor) -> Tensor:
         """(..., D) to (..., hidden): what the state that is left adds to the first layer, bias included."""

@@ -1,10 +1,10 @@
 """Batched evaluation: every task of a set is played once, all of them in lockstep."""
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
 
 from skipper.config import RunConfig, Start
 from skipper.envs.tasks import Tasks, evaluation_tasks
@@ -88,14 +88,23 @@ def _training_sample(config: RunConfig, training: Tasks | None, rng: np.random.G
     return training.subset(np.resize(rng.permutation(len(training)), count))
 
 
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """The 95% interval of a probability of which ``share`` was seen in ``count`` trials (Wilson 1927)."""
+    z = 1.959963984540054  # the normal distribution's 0.975 quantile
+    middle = share + z * z / (2 * count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    scale = 1 + z * z / count
+    return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)
+
+
 def summarise(episodes: Episodes) -> Summary:
     """Rates and means over the episodes."""
-    count = len(episodes.success)
-    interval = binomtest(int(episodes.success.sum()), count).proportion_ci(0.95, method="wilson")
+    count, success = len(episodes.success), float(episodes.success.mean())
+    low, high = wilson_interval(success, count)
     return Summary(
-        success=float(episodes.success.mean()),
-        low=float(interval.low),
-        high=float(interval.high),
+        success=success,
+        low=low,
+        high=high,
         episodes=count,
         length=float(episodes.length.mean()),
         deaths=float(episodes.death.mean()),

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from skipper.agents.fixed import OptimalAgent, RandomAgent
 from skipper.config import EVALUATION_DIFFICULTIES, WorldConfig
 from skipper.envs.oracle import LavaOracle
 from skipper.envs.tasks import evaluation_tasks, tasks_from_text, training_tasks
-from skipper.training.evaluate import Episodes, play, summarise
+from skipper.training.evaluate import Episodes, play, summarise, wilson_interval
 from skipper.types import Decision, TimeStep
 
 
@@ -69,9 +70,13 @@ def test_summary_computed_by_hand():
     death = np.array([False, False, True, False])
     row = summarise(Episodes(success, death, np.array([2, 4, 6, 8])))
     assert (row.success, row.episodes, row.length, row.deaths, row.timeouts) == (0.5, 4, 5.0, 0.25, 0.25)
-    # Wilson: (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n), z = 1.96, n = 4
-    assert row.low == pytest.approx(0.1500, abs=1e-4)
-    assert row.high == pytest.approx(0.8500, abs=1e-4)
+    assert (row.low, row.high) == wilson_interval(0.5, 4)
+
+
+@pytest.mark.parametrize(("hits", "count"), [(0, 1), (0, 20), (2, 4), (399, 400), (1000, 1000)])
+def test_intervals_are_those_of_scipy(hits, count):
+    expected = binomtest(hits, count).proportion_ci(0.95, method="wilson")
+    assert wilson_interval(hits / count, count) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 @pytest.mark.parametrize("dynamics", ["lava", "walls"])
