@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from skipper.agents.registry import Ingredients, make_fixed
+from skipper.agents.registry import FIXED, Ingredients, make_fixed
 from skipper.config import EVALUATION_DIFFICULTIES, Dynamics, RunConfig, WorldConfig
 from skipper.envs.lava import ACTIONS
 from skipper.envs.oracle import LavaOracle
@@ -34,7 +34,7 @@ class WorldOptions:
     max_steps: int | None = None
     """Steps after which an episode is cut off; the paper's 64 suits 12x12."""
 
-    def world(self, base: WorldConfig) -> WorldConfig:
+    def changed(self, base: WorldConfig) -> WorldConfig:
         """``base`` with what was asked for changed."""
         changes = {name: getattr(self, name) for name in ("dynamics", "slip", "max_steps")}
         width, height = (base.width, base.height) if self.size is None else sides(self.size)
@@ -53,7 +53,7 @@ class Train:
     """
 
     out: Path
-    """The run folder: config.json, evaluations.jsonl, metrics.jsonl, weights.safetensors, checkpoints, tensorboard."""
+    """The run folder; what it holds is described in docs/run_folder.md."""
     size: tuple[int, ...] | None = None
     """Cells along x, and along y where that differs; sets width and height."""
     config: tyro.conf.OmitArgPrefixes[RunConfig] = field(default_factory=RunConfig)
@@ -85,8 +85,8 @@ class Evaluate:
 
     run_folder: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(name="run", metavar="RUN")] = None
     """Folder of a trained agent; or name an agent that needs no training."""
-    agent: str | None = None
-    """An agent that needs no training: "random" or "optimal"."""
+    agent: Annotated[str | None, tyro.conf.arg(metavar="|".join(FIXED))] = None
+    """An agent that needs no training."""
     difficulties: tuple[float, ...] = EVALUATION_DIFFICULTIES
     """Densities of lava; each task's own is drawn within "spread" of it."""
     spread: float = 0.05
@@ -97,20 +97,20 @@ class Evaluate:
     """Decides the tasks and all that happens in them; another seed gives other tasks."""
     json: bool = False
     """Print one JSON object keyed by difficulty instead of the table."""
-    options: tyro.conf.OmitArgPrefixes[WorldOptions] = field(default_factory=WorldOptions)
+    world: tyro.conf.OmitArgPrefixes[WorldOptions] = field(default_factory=WorldOptions)
 
     def run(self) -> None:
         """Print the table or the object."""
         if (self.run_folder is None) == (self.agent is None):
-            raise ValueError("say who plays: either a run folder, or --agent random or --agent optimal")
+            raise ValueError(f"say who plays: either a run folder, or --agent {' or '.join(FIXED)}")
         if self.run_folder is not None:
             from skipper.training.load import load
 
             loaded = load(self.run_folder, self.seed)
-            name, world = loaded.config.agent, self.options.world(loaded.config.world)
+            name, world = loaded.config.agent, self.world.changed(loaded.config.world)
             agent: Agent | None = loaded.agent
         else:
-            name, world, agent = str(self.agent), self.options.world(WorldConfig()), None
+            name, world, agent = str(self.agent), self.world.changed(WorldConfig()), None
         sets = task_sets(world, self.difficulties, self.episodes, self.seed, self.spread)
         results = evaluate(name, sets, self.seed, agent)
         if self.json:
@@ -158,13 +158,13 @@ class BenchWorld:
     """Density of lava."""
     json: bool = False
     """Print one JSON object instead of the table."""
-    options: tyro.conf.OmitArgPrefixes[WorldOptions] = field(default_factory=WorldOptions)
+    world: tyro.conf.OmitArgPrefixes[WorldOptions] = field(default_factory=WorldOptions)
 
     def run(self) -> None:
         """Print the rates."""
         from skipper.benchmarks.world import bench_world
 
-        rates = bench_world(replace(self.options.world(WorldConfig()), difficulty=self.difficulty), self.seconds)
+        rates = bench_world(replace(self.world.changed(WorldConfig()), difficulty=self.difficulty), self.seconds)
         show(rates, self.json)
 
 
@@ -283,17 +283,13 @@ def chosen(arguments: list[str], option: str, default: str) -> str:
 
 def commands(base: RunConfig) -> Any:
     """The type of the command line; training begins with ``base``."""
-    train = tyro.conf.subcommand(
-        "train",
-        default=Train(out=tyro.MISSING, config=base),
-        description="Train an agent, or continue a run that was interrupted.",
+    train = tyro.conf.subcommand("train", default=Train(out=tyro.MISSING, config=base))
+    return (
+        Annotated[Train, train]
+        | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+        | Annotated[Demo, tyro.conf.subcommand("demo")]
+        | Annotated[Bench, tyro.conf.subcommand("bench")]
     )
-    evaluate = tyro.conf.subcommand(
-        "evaluate", description="Play unseen tasks of every difficulty and print success rates."
-    )
-    demo = tyro.conf.subcommand("demo", description="See the world in a minute: a table of agents, and tasks drawn.")
-    bench = tyro.conf.subcommand("bench", description="Measure how fast things are on this machine.")
-    return Annotated[Train, train] | Annotated[Evaluate, evaluate] | Annotated[Demo, demo] | Annotated[Bench, bench]
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from skipper.cli import main
+from skipper.training.folder import read_config
 
 
 def skipper(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,22 +56,70 @@ def test_the_demo_leaves_a_picture(monkeypatch, capsys, tmp_path):
     assert (tmp_path / "new" / "tasks.png").stat().st_size > 10_000
 
 
+def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):
+    options = ["--preset", "debug", "--steps", "400", "--out", str(tmp_path), "--size", "6", "5", "--slip", "0.1"]
+    skipper("train", *options, "--batch-size", "8", monkeypatch=monkeypatch)
+    assert "finished" in capsys.readouterr().out
+    config = read_config(tmp_path)
+    assert (config.preset, config.steps, config.learning.batch_size) == ("debug", 400, 8)
+    assert (config.world.width, config.world.height, config.world.slip) == (6, 5, 0.1)
+    skipper("evaluate", str(tmp_path), "--episodes", "10", "--json", monkeypatch=monkeypatch)
+    assert json.loads(capsys.readouterr().out)["0.45"]["episodes"] == 10
+    with pytest.raises(SystemExit, match=r"slip: 0\.1 -> 0\.2"):
+        skipper("train", *options[:-1], "0.2", "--batch-size", "8", monkeypatch=monkeypatch)
+
+
+def test_the_preset_decides_the_defaults_of_all_other_options(monkeypatch, capsys):
+    for arguments in (["--preset", "debug"], ["--preset=debug"]):
+        with pytest.raises(SystemExit):
+            skipper("train", *arguments, "--help", monkeypatch=monkeypatch)
+        assert re.search(r"--steps INT[^-]*\(default:\W+2000\)", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--agent", "modelfre"], "did you mean 'modelfree'"),
+        (["--agent", "optimal"], "does not learn"),
+        (["--preset", "fastest"], "unknown preset"),
+        (["--hidden", "0"], "hidden must be positive"),
+        (["--hiden", "5"], "--hidden"),
+    ],
+)
+def test_mistakes_in_training_leave_nothing_behind(options, wanted, monkeypatch, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        skipper("train", "--out", str(tmp_path / "run"), *options, monkeypatch=monkeypatch)
+    assert wanted in str(stopped.value) + capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_benchmark_prints_its_rates(monkeypatch, capsys):
     skipper("bench", "world", "--seconds", "0.01", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["vector_steps_ratio"] > 0
     skipper("bench", "world", "--seconds", "0.01", "--size", "5", monkeypatch=monkeypatch)
-    assert "oracle tasks" in capsys.readouterr().out
+    assert "oracle tasks per s" in capsys.readouterr().out
+
+
+def test_all_benchmarks_run(monkeypatch, capsys):
+    skipper("bench", "update", "--preset", "debug", "--seconds", "0.01", "--json", monkeypatch=monkeypatch)
+    assert json.loads(capsys.readouterr().out)["preset"] == "debug"
+    skipper("bench", "replay", "--samples", "5000", "--batch", "4", "--json", monkeypatch=monkeypatch)
+    assert json.loads(capsys.readouterr().out)["batch"] == 4
 
 
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
         (["--agent", "optimall"], "did you mean 'optimal'"),
-        (["--size", "2"], "at least 3"),
-        (["--size", "2", "3", "4"], "one or two numbers"),
-        (["--slip", "-0.5"], "possible: 0 to 1"),
-        (["--difficulties", "0.99"], "leaves no path"),
-        (["--episodes", "0"], "at least 1"),
+        (["--agent", "modelfree"], "must be trained first"),
+        ([], "say who plays"),
+        (["somewhere", "--agent", "random"], "say who plays"),
+        (["somewhere"], "somewhere is not a run folder"),
+        (["--agent", "random", "--size", "2"], "at least 3"),
+        (["--agent", "random", "--size", "2", "3", "4"], "one or two numbers"),
+        (["--agent", "random", "--slip", "-0.5"], "possible: 0 to 1"),
+        (["--agent", "random", "--difficulties", "0.99"], "leaves no path"),
+        (["--agent", "random", "--episodes", "0"], "at least 1"),
     ],
 )
 def test_mistakes_are_one_line(options, wanted, monkeypatch):

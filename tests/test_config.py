@@ -1,8 +1,19 @@
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from skipper.config import WorldConfig
+from skipper.config import (
+    LearningConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    WorldConfig,
+    content_hash,
+    differences,
+    from_dict,
+    to_dict,
+)
+from skipper.presets import DEBUG, PAPER, preset
 
 
 def test_field_and_most_lava_of_the_paper():
@@ -47,3 +58,91 @@ def test_the_limits_themselves_are_possible():
     WorldConfig(difficulty=110.9 / 120)
     with pytest.raises(ValueError, match="leaves no path"):
         WorldConfig(difficulty=111 / 120)
+
+
+def test_a_configuration_survives_json():
+    for config in (PAPER, DEBUG):
+        assert from_dict(RunConfig, to_dict(config)) == config
+
+
+def changed(**fields):
+    data = to_dict(DEBUG)
+    for path, value in fields.items():
+        part = data
+        *rooms, name = path.split("__")
+        for room in rooms:
+            part = part[room]
+        part[name] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (changed(sed=3), "unknown field 'sed'; did you mean 'seed'"),
+        (changed(learning__batchsize=3), r"learning: unknown field 'batchsize'; did you mean 'batch_size'"),
+        (changed(seed="3"), "seed: wanted int, got '3'"),
+        (changed(seed=True), "seed: wanted int, got True"),
+        (changed(seed=3.5), "seed: wanted int"),
+        (changed(evaluation__difficulties=0.3), "wanted a list"),
+        (changed(evaluation__difficulties=["a"]), "wanted float, got 'a'"),
+        (changed(world=None), "world: wanted an object"),
+        (changed(world__slip=-1), "possible: 0 to 1"),
+        (changed(replay__strategy="past"), "available: episode, future"),
+        ({"seed": 1}, "missing agent"),
+        ([], "wanted an object"),
+    ],
+)
+def test_what_is_no_configuration_is_refused(data, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        from_dict(RunConfig, data)
+
+
+def test_whole_numbers_may_stand_for_floats():
+    assert from_dict(RunConfig, changed(learning__learning_rate=1)).learning.learning_rate == 1.0
+
+
+def test_the_hash_is_that_of_the_content():
+    assert content_hash(DEBUG) == content_hash(replace(DEBUG))
+    other = replace(DEBUG, network=replace(DEBUG.network, hidden=33))
+    assert content_hash(DEBUG) != content_hash(other)
+    assert differences(DEBUG, other) == ["network.hidden: 32 -> 33"]
+    assert differences(DEBUG, DEBUG) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (NetworkConfig, {"embedding": 0}),
+        (NetworkConfig, {"bins": 1}),
+        (LearningConfig, {"batch_size": 0}),
+        (LearningConfig, {"task_discount": 1.0}),
+        (LearningConfig, {"policy_discount": 0.0}),
+        (ReplayConfig, {"capacity": 0}),
+        (ReplayConfig, {"targets": -1}),
+        (RunConfig, {"steps": 0}),
+        (RunConfig, {"seed": -1}),
+        (RunConfig, {"tasks": -1}),
+    ],
+)
+def test_impossible_numbers_are_refused(kind, fields):
+    with pytest.raises(ValueError, match=next(iter(fields))):
+        kind(**fields)
+
+
+def test_the_paper_preset_is_the_paper():
+    paper = preset("paper", "modelfree")
+    assert (paper.steps, paper.tasks, paper.world.difficulty, paper.world.max_steps) == (1_500_000, 50, 0.4, 64)
+    network, learning, replay = paper.network, paper.learning, paper.replay
+    assert (network.embedding, network.field_size, network.fields, network.partial_width) == (16, 8, 4, 128)
+    assert (network.hidden, network.bins) == (256, 16)
+    assert (learning.batch_size, learning.steps_per_update, learning.learning_starts) == (64, 4, 20_000)
+    assert (learning.sync_every, learning.learning_rate, learning.adam_epsilon) == (8_000, 2.5e-4, 1.5e-4)
+    assert (learning.gradient_clip, learning.task_discount, learning.policy_discount) == (1.0, 0.99, 0.95)
+    assert (learning.epsilon_start, learning.epsilon_end, learning.epsilon_steps) == (1.0, 0.01, 1_000_000)
+    assert (replay.capacity, replay.targets, replay.alpha, replay.beta) == (1_000_000, 4, 0.6, 0.4)
+    assert (paper.evaluation.evaluate_every, paper.evaluation.evaluation_episodes) == (50_000, 20)
+    assert not network.centred_embedding
+    assert not network.pessimistic_heads
+    with pytest.raises(ValueError, match="available: paper, debug"):
+        preset("papers", "modelfree")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from skipper.agents.fixed import OptimalAgent, RandomAgent
-from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
 from skipper.config import RunConfig
 from skipper.types import Agent, Array, EnvironmentSpec, Learner, Oracle
 
@@ -34,9 +33,15 @@ FIXED: dict[str, Callable[[Ingredients], Agent]] = {
     "random": lambda given: RandomAgent(given.actions, given.rng),
 }
 
-LEARNERS: dict[str, Kind] = {
-    "modelfree": Kind(ModelFreeAgent, play_modelfree),
-}
+
+def _modelfree() -> Kind:
+    from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
+
+    return Kind(ModelFreeAgent, play_modelfree)
+
+
+# Loaded when they are asked for: the network library takes a second to import, and not everyone needs it.
+LEARNERS: dict[str, Callable[[], Kind]] = {"modelfree": _modelfree}
 
 
 def make_fixed(name: str, ingredients: Ingredients) -> Agent:
@@ -54,7 +59,7 @@ def learner_kind(name: str) -> Kind:
         raise ValueError(f"{name!r} does not learn; trainable: {', '.join(sorted(LEARNERS))}")
     if name not in LEARNERS:
         raise ValueError(unknown("agent", name, LEARNERS))
-    return LEARNERS[name]
+    return LEARNERS[name]()
 
 
 def unknown(what: str, name: str, available: Iterable[str]) -> str:

@@ -6,7 +6,6 @@ from torch.nn import functional
 
 from skipper.nets.layers import mlp
 
-
 FAVOUR = 6.0  # logits: of 16 bins the favoured one then holds 0.96
 
 
@@ -19,9 +18,7 @@ class PairwiseHead(nn.Module):
 
     support: Tensor
 
-    def __init__(
-        self, width: int, *, hidden: int, actions: int, support: Tensor, favoured: int | None = None
-    ) -> None:
+    def __init__(self, width: int, *, hidden: int, actions: int, support: Tensor, favoured: int | None = None) -> None:
         """``favoured`` is a bin that nearly all of the histogram falls into before anything is learned."""
         super().__init__()
         self.actions = actions

@@ -157,6 +157,7 @@ def train(config: RunConfig, out: Path, display: Display | None = None, stop: St
 
     ``stop`` may be set by the caller; without one, Ctrl-C and SIGTERM save and leave.
     """
+    learner_kind(config.agent)  # an unknown agent is refused before anything is written
     display = display or Silence()
     listen = stop is None
     stop = stop or Stop()

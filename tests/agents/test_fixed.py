@@ -45,7 +45,7 @@ def test_agents_are_made_by_name():
 
 def test_learning_agents_are_found_by_name():
     for name in LEARNERS:
-        assert learner_kind(name) is LEARNERS[name]
+        assert callable(learner_kind(name).train)
     with pytest.raises(ValueError, match="did you mean 'modelfree'"):
         learner_kind("model-free")
     with pytest.raises(ValueError, match="does not learn; trainable: modelfree"):

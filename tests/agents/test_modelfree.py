@@ -1,0 +1,188 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from skipper.agents.base import EpsilonGreedy, NotFiniteError, Optimiser, explore, linear_epsilon, named_rng
+from skipper.agents.modelfree import ModelFreeAgent, ValueNetwork, play_modelfree
+from skipper.config import LearningConfig, NetworkConfig, ReplayConfig
+from skipper.nets.heads import PairwiseHead, distance_support
+from skipper.presets import DEBUG
+from skipper.types import EnvironmentSpec, TimeStep, Transition
+
+SPEC = EnvironmentSpec((4, 4, 2), (11, 6), 4, 10)
+CONFIG = replace(
+    DEBUG, environments=2, replay=ReplayConfig(capacity=100), learning=replace(DEBUG.learning, sync_every=10)
+)
+
+
+def observation(rng: np.random.Generator, batch: int = 2) -> np.ndarray:
+    return np.stack([rng.integers(11, size=(batch, 4, 4)), rng.integers(6, size=(batch, 4, 4))], -1).astype(np.uint8)
+
+
+def feed(agent: ModelFreeAgent, steps: int = 12, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    for step in range(steps):
+        ends = np.full(2, step % 3 == 2)
+        reward = ends * np.array([1.0, 0.0])
+        agent.observe(
+            Transition(observation(rng), rng.integers(4, size=2), reward, observation(rng), ends, ~ends & False)
+        )
+
+
+def test_epsilon_falls_linearly():
+    config = LearningConfig(epsilon_start=1.0, epsilon_end=0.2, epsilon_steps=100)
+    assert [linear_epsilon(config, step) for step in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.6, 0.2, 0.2])
+
+
+def test_exploration_replaces_its_share_of_actions():
+    explored = explore(np.full(100_000, 3), 0.4, 4, np.random.default_rng(0))
+    assert (explored == 3).mean() == pytest.approx(0.7, abs=0.01)
+    assert (explore(np.arange(4), 0.0, 4, np.random.default_rng(0)) == np.arange(4)).all()
+
+
+def test_streams_are_named():
+    assert named_rng(0, "act").random() == named_rng(0, "act").random()
+    assert len({named_rng(seed, name).random() for seed in (0, 1) for name in ("act", "sample")}) == 4
+
+
+def test_actions_are_those_of_the_highest_value():
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    seen = observation(np.random.default_rng(0), 50)
+    step = TimeStep(seen, seen, np.ones(50, bool))
+    best = agent.network.values(torch.from_numpy(seen)).argmax(-1).numpy()
+    assert (agent.network.greedy(step) == best).all()
+    acted = agent.act(step).action  # epsilon is 1 at the beginning
+    assert 5 < (acted == best).sum() < 30
+    agent.steps = 10**9
+    assert (agent.act(step).action == best).sum() > 45
+
+
+def test_the_target_is_the_double_dqn_return(monkeypatch):
+    """The online network chooses the next action, the target network values it, and the end has no future."""
+    agent = ModelFreeAgent(replace(CONFIG, learning=replace(CONFIG.learning, batch_size=64, sync_every=10_000)), SPEC)
+    feed(agent)
+    with torch.no_grad():
+        for parameter in agent.target_network.parameters():
+            parameter.mul_(1.3)
+    batch = agent.experience.replay.sample(64, 0.4, named_rng(CONFIG.seed, "sample"))  # the batch of the first update
+    with torch.no_grad():
+        after = torch.from_numpy(batch.next_observation)
+        chosen = agent.network.values(after).argmax(-1)
+        worth = agent.target_network.values(after)[torch.arange(64), chosen].numpy()
+    expected = batch.reward + np.where(batch.terminated, 0.0, 0.99 * worth)
+    assert 0.1 < batch.terminated.mean() < 0.9
+    given = {}
+    real = __import__("skipper.agents.modelfree", fromlist=["scalar_loss"]).scalar_loss
+
+    def spy(logits, target, support):
+        given["target"] = target.numpy()
+        return real(logits, target, support)
+
+    monkeypatch.setattr("skipper.agents.modelfree.scalar_loss", spy)
+    agent.learn()
+    np.testing.assert_allclose(given["target"], expected, rtol=1e-5)
+
+
+def test_learning_fits_a_fixed_memory():
+    agent = ModelFreeAgent(replace(CONFIG, learning=replace(CONFIG.learning, learning_rate=1e-2)), SPEC)
+    assert not agent.ready()
+    feed(agent)
+    assert agent.ready()
+    losses = [agent.learn()["loss"] for _ in range(200)]
+    assert np.mean(losses[-20:]) < 0.3 * np.mean(losses[:20])
+    assert agent.updates == 200
+
+
+def test_priorities_follow_the_losses():
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    feed(agent)
+    before = agent.experience.replay.state_dict()["priorities"].copy()
+    agent.learn()
+    after = agent.experience.replay.state_dict()["priorities"]
+    assert (before != after).any()
+    assert len(np.unique(after)) > 3
+
+
+def test_the_target_network_is_copied_at_its_time():
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    feed(agent, steps=4)  # 8 environment steps
+    agent.learn()
+    same = lambda: all(  # noqa: E731
+        (a == b).all()
+        for a, b in zip(agent.network.state_dict().values(), agent.target_network.state_dict().values(), strict=True)
+    )
+    assert not same()
+    feed(agent, steps=1)  # 10: time for a copy
+    assert same()
+
+
+def test_a_saved_agent_continues_exactly():
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    feed(agent)
+    for _ in range(5):
+        agent.learn()
+    other = ModelFreeAgent(replace(CONFIG, seed=9), SPEC)
+    other.load_state_dict(agent.state_dict())
+    for which in (agent, other):
+        feed(which, steps=7, seed=1)
+    seen = observation(np.random.default_rng(3), 20)
+    step = TimeStep(seen, seen, np.ones(20, bool))
+    for _ in range(5):
+        assert agent.learn() == other.learn()
+        assert (agent.act(step).action == other.act(step).action).all()
+    one, two = agent.weights(), other.weights()
+    assert all((one[name] == two[name]).all() for name in one)
+
+
+def test_what_is_saved_does_not_change_with_the_agent():
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    feed(agent)
+    agent.learn()
+    saved = agent.state_dict()
+    moment = next(iter(saved["optimiser"].values()))["exp_avg"].copy()
+    weight = next(iter(saved["network"].values())).copy()
+    agent.learn()
+    assert (next(iter(saved["optimiser"].values()))["exp_avg"] == moment).all()
+    assert (next(iter(saved["network"].values())) == weight).all()
+
+
+def test_evaluation_draws_from_none_of_the_agents_streams():
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    state = agent.state_dict()["act_rng"]
+    seen = observation(np.random.default_rng(0), 5)
+    agent.evaluator(np.random.default_rng(0)).act(TimeStep(seen, seen, np.ones(5, bool)))
+    assert agent.state_dict()["act_rng"] == state
+
+
+def test_playing_with_saved_weights_is_the_same_policy():
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    seen = observation(np.random.default_rng(0), 30)
+    step = TimeStep(seen, seen, np.ones(30, bool))
+    player = play_modelfree(CONFIG, SPEC, agent.weights(), np.random.default_rng(0))
+    assert isinstance(player, EpsilonGreedy)
+    assert (player.act(step).action == agent.evaluator(np.random.default_rng(0)).act(step).action).all()
+    wrong = agent.weights() | {"head.support": np.ones(3, np.float32)}
+    with pytest.raises(ValueError, match=r"do not fit the network, first at 'head\.support'"):
+        play_modelfree(CONFIG, SPEC, wrong, np.random.default_rng(0))
+
+
+def test_the_optimiser_clips_gradients_by_value_and_refuses_what_is_not_finite():
+    network = torch.nn.Linear(1, 1, bias=False)
+    network.weight.data.fill_(1.0)
+    optimiser = Optimiser(network, LearningConfig(learning_rate=0.1, gradient_clip=0.5))
+    optimiser.step((network.weight * 100.0).sum())
+    (state,) = optimiser.state_dict().values()
+    assert state["exp_avg"].item() == pytest.approx(0.1 * 0.5)  # a tenth of the clipped gradient
+    with pytest.raises(NotFiniteError, match="became nan"):
+        optimiser.step(network.weight.sum() * float("nan"))
+
+
+def test_pessimistic_heads_begin_at_their_worst():
+    seen = torch.from_numpy(observation(np.random.default_rng(0), 20))
+    hopeful, gloomy = (ValueNetwork(NetworkConfig(pessimistic_heads=flag), SPEC).values(seen) for flag in (False, True))
+    assert hopeful.mean() > 0.4
+    assert gloomy.max() < 0.1
+    far = PairwiseHead(4, hidden=8, actions=2, support=distance_support(16), favoured=-1)
+    assert far.expectation(far(torch.randn(5, 4), torch.randn(5, 4))).min() > 15

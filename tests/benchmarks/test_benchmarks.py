@@ -1,0 +1,43 @@
+import random
+
+import pytest
+
+from skipper.benchmarks.plain import draw_plain
+from skipper.benchmarks.replay import bench_replay
+from skipper.benchmarks.update import bench_update
+from skipper.benchmarks.world import bench_world
+from skipper.config import WorldConfig
+from skipper.presets import DEBUG
+
+
+def test_every_rate_and_its_ratio_is_reported():
+    rates = bench_world(WorldConfig(5, 5), seconds=0.01)
+    for name in ("vector_steps", "single_steps", "layouts", "oracle_tasks"):
+        assert rates[f"{name}_per_s"] > 0
+        assert rates[f"{name}_ratio"] == rates[f"{name}_per_s"] / rates[f"{name}_plain_per_s"]
+
+
+def test_plain_layouts_keep_the_promises_of_the_fast_ones():
+    rng = random.Random(0)
+    for _ in range(50):
+        plain, start = draw_plain(12, 12, 0.4, rng)
+        assert len(plain.obstacles) == 48
+        assert plain.distances(start)[plain.goal] < float("inf")
+
+
+def test_updates_are_measured_in_flop_and_as_a_share_of_the_machine():
+    result = bench_update(DEBUG, seconds=0.01)
+    assert result["matmul_gflops"] > 1
+    for name in ("modelfree", "skipper_heads"):
+        part = result[name]
+        assert part["gflop"] > 0
+        assert part["gflops"] == pytest.approx(part["gflop"] / part["ms"] * 1e3)
+        assert part["share"] == pytest.approx(part["gflops"] / result["matmul_gflops"])
+    assert result["skipper_heads"]["gflop"] > result["modelfree"]["gflop"]
+
+
+def test_replay_is_measured_when_it_is_full():
+    result = bench_replay(samples=20_000, batch=8)
+    assert 18_000 <= result["samples"] <= 20_000
+    assert result["bytes_per_sample"] <= 32
+    assert min(result[name] for name in ("add_samples_per_s", "sample_ms", "update_ms", "pairs_4x8x8_ms")) > 0

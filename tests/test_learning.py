@@ -1,0 +1,64 @@
+"""Learning on toy problems, each with the negative: what must not be learnable is not learned."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from skipper.agents.modelfree import ModelFreeAgent
+from skipper.config import LearningConfig, NetworkConfig, ReplayConfig, WorldConfig
+from skipper.envs.lava import environment_spec
+from skipper.envs.tasks import Tasks, training_tasks
+from skipper.envs.vector import LavaVectorEnv
+from skipper.presets import PAPER
+from skipper.training.evaluate import play
+from skipper.training.loop import Loop
+
+STEPS = 8_000
+CONFIG = replace(
+    PAPER,
+    steps=STEPS,
+    tasks=1,
+    environments=8,
+    world=WorldConfig(6, 6, difficulty=0.4, max_steps=32),
+    network=NetworkConfig(embedding=8, partial_width=32, hidden=64, centred_embedding=True, pessimistic_heads=True),
+    learning=LearningConfig(
+        batch_size=32,
+        steps_per_update=2,
+        learning_starts=500,
+        sync_every=200,
+        learning_rate=1e-3,
+        epsilon_end=0.1,
+        epsilon_steps=5_000,
+    ),
+    replay=ReplayConfig(capacity=20_000),
+)
+
+
+def from_every_start(tasks: Tasks) -> Tasks:
+    """The one task once for each of its possible starts."""
+    starts = tasks.table.starts[0, : tasks.table.start_count[0]]
+    many = tasks.subset(np.zeros(len(starts), int))
+    many.table.start[:] = starts
+    return many
+
+
+def success_after_training(shuffled: bool) -> float:
+    torch.set_num_threads(1)
+    tasks = training_tasks(CONFIG.world, 1, CONFIG.seed)
+    agent = ModelFreeAgent(CONFIG, environment_spec(CONFIG.world))
+    if shuffled:
+        rng, observe = np.random.default_rng(0), agent.observe
+        agent.observe = lambda transition: observe(transition._replace(reward=rng.permutation(transition.reward)))
+    loop = Loop(agent, LavaVectorEnv(CONFIG.environments, tasks=tasks), CONFIG.learning, CONFIG.seed)
+    while loop.step < STEPS:
+        loop.advance()
+    return float(play(agent.evaluator(np.random.default_rng(1)), from_every_start(tasks), seed=0).success.mean())
+
+
+def test_modelfree_solves_one_task_from_all_starts():
+    assert success_after_training(shuffled=False) >= 0.95
+
+
+def test_modelfree_does_not_when_rewards_are_shuffled():
+    assert success_after_training(shuffled=True) <= 0.6
