@@ -120,6 +120,29 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
+class Plot:
+    """Draw the learning curves of one or several runs.
+
+    Example: skipper plot runs/first runs/second --out curves.png
+    """
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Run folders."""
+    out: Path = Path("curves.png")
+    """The picture; its ending decides the format (png, pdf, svg)."""
+
+    def run(self) -> None:
+        """Write the picture."""
+        from skipper.experiments.plots import draw_learning_curves
+        from skipper.training.recorder import read_evaluations
+
+        if not self.runs:
+            raise ValueError("name at least one run folder")
+        draw_learning_curves({path.name: read_evaluations(path) for path in self.runs}, self.out)
+        print(f"wrote {self.out}")
+
+
+@dataclass(frozen=True)
 class Demo:
     """See the world in a minute: the random and the optimal agent in one table, and a picture of the tasks."""
 
@@ -287,6 +310,7 @@ def commands(base: RunConfig) -> Any:
     return (
         Annotated[Train, train]
         | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+        | Annotated[Plot, tyro.conf.subcommand("plot")]
         | Annotated[Demo, tyro.conf.subcommand("demo")]
         | Annotated[Bench, tyro.conf.subcommand("bench")]
     )

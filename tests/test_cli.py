@@ -65,6 +65,11 @@ def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):
     assert (config.world.width, config.world.height, config.world.slip) == (6, 5, 0.1)
     skipper("evaluate", str(tmp_path), "--episodes", "10", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["0.45"]["episodes"] == 10
+    picture = tmp_path / "curves.png"
+    skipper("plot", str(tmp_path), "--out", str(picture), monkeypatch=monkeypatch)
+    assert picture.stat().st_size > 10_000
+    with pytest.raises(SystemExit, match="name at least one"):
+        skipper("plot", monkeypatch=monkeypatch)
     with pytest.raises(SystemExit, match=r"slip: 0\.1 -> 0\.2"):
         skipper("train", *options[:-1], "0.2", "--batch-size", "8", monkeypatch=monkeypatch)
 

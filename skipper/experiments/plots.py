@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,4 +30,27 @@ def draw_tasks(sets: Mapping[str, Tasks], path: Path) -> None:
     figure = Figure(figsize=(3 * len(sets), 3.4), layout="constrained")
     for axes, (name, tasks) in zip(figure.subplots(1, len(sets), squeeze=False)[0], sets.items(), strict=True):
         axes.set_title(f"{name}: {draw_task(axes, tasks, 0)} steps")
+    figure.savefig(path, dpi=120)
+
+
+def draw_learning_curves(curves: Mapping[str, list[dict[str, Any]]], path: Path) -> None:
+    """Success over environment steps with 95% intervals: a panel per set of tasks, a line per run.
+
+    ``curves`` holds the evaluations of each run, as in ``evaluations.jsonl``.
+    """
+    first = next(iter(curves.values()))
+    sets = [name for name in first[0] if name != "step"]
+    figure = Figure(figsize=(3 * len(sets), 3), layout="constrained")
+    panels = figure.subplots(1, len(sets), squeeze=False, sharey=True)[0]
+    for axes, name in zip(panels, sets, strict=True):
+        for run, records in curves.items():
+            steps = [record["step"] for record in records]
+            low, middle, high = ([record[name][key] for record in records] for key in ("low", "success", "high"))
+            (line,) = axes.plot(steps, middle, label=run)
+            axes.fill_between(steps, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+        axes.set_title("training tasks" if name == "training" else f"unseen, difficulty {name}")
+        axes.set_xlabel("environment steps")
+        axes.set_ylim(-0.02, 1.02)
+    panels[0].set_ylabel("success")
+    panels[0].legend()
     figure.savefig(path, dpi=120)

@@ -8,6 +8,19 @@ from typing import Any, TextIO
 EVALUATIONS, METRICS = "evaluations.jsonl", "metrics.jsonl"
 
 
+def read_evaluations(path: Path) -> list[dict[str, Any]]:
+    """The evaluations of the run in a folder, oldest first."""
+    try:
+        records = [json.loads(line) for line in (path / EVALUATIONS).read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
+        raise ValueError(f"{path} is not a run folder: it has no {EVALUATIONS}") from None
+    except ValueError:
+        raise ValueError(f"{path / EVALUATIONS} is damaged: not every line is JSON") from None
+    if not records:
+        raise ValueError(f"{path} has not been evaluated yet")
+    return records
+
+
 class Recorder:
     """Appends records; a resumed run first takes back what its checkpoint did not know of.
 

@@ -4,7 +4,7 @@ from matplotlib.image import imread
 
 from skipper.envs.render import render_rgb
 from skipper.envs.tasks import tasks_from_text
-from skipper.experiments.plots import draw_task, draw_tasks
+from skipper.experiments.plots import draw_learning_curves, draw_task, draw_tasks
 
 DRAWINGS = ("A.#..\n#...G\n.....", "G....\n.###.\n....A")
 
@@ -31,3 +31,21 @@ def test_a_picture_of_every_set(tmp_path):
     orange = (image[..., 0] > 0.9) & (abs(image[..., 1] - 0.5) < 0.05) & (image[..., 2] < 0.1)
     left, right = orange[:, : width // 2].sum(), orange[:, width // 2 :].sum()
     assert 1.3 < right / left < 1.7  # three lava cells against two
+
+
+def record(step: int, success: float) -> dict:
+    summary = {"success": success, "low": success / 2, "high": (1 + success) / 2}
+    return {"step": step, "training": summary, "0.25": summary}
+
+
+def test_learning_curves_show_every_run_in_every_panel(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    curves = {"one": [record(0, 0.0), record(10, 0.5)], "two": [record(0, 0.1), record(20, 0.9)]}
+    draw_learning_curves(curves, tmp_path / "curves.png")
+    (figure,) = drawn
+    assert [axes.get_title() for axes in figure.axes] == ["training tasks", "unseen, difficulty 0.25"]
+    for axes in figure.axes:
+        assert [list(line.get_xdata()) for line in axes.get_lines()] == [[0, 10], [0, 20]]
+        assert [list(line.get_ydata()) for line in axes.get_lines()] == [[0.0, 0.5], [0.1, 0.9]]
+        assert len(axes.collections) == 2

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from skipper.training.recorder import EVALUATIONS, METRICS, Recorder
+from skipper.training.recorder import EVALUATIONS, METRICS, Recorder, read_evaluations
 
 
 def lines(path) -> list[dict]:
@@ -42,3 +42,17 @@ def test_a_new_run_begins_with_empty_files(tmp_path):
 def test_a_shortened_file_is_noticed(tmp_path):
     with pytest.raises(ValueError, match="shorter than its checkpoint remembers"):
         Recorder(tmp_path, {EVALUATIONS: 10, METRICS: 0}, 1)
+
+
+def test_evaluations_are_read_back(tmp_path):
+    with pytest.raises(ValueError, match="not a run folder"):
+        read_evaluations(tmp_path)
+    recorder = Recorder(tmp_path, None, 0)
+    with pytest.raises(ValueError, match="not been evaluated"):
+        read_evaluations(tmp_path)
+    recorder.evaluation(5, {"training": {"success": 0.5}})
+    recorder.close()
+    assert read_evaluations(tmp_path) == [{"step": 5, "training": {"success": 0.5}}]
+    (tmp_path / EVALUATIONS).write_text("{half")
+    with pytest.raises(ValueError, match="not every line is JSON"):
+        read_evaluations(tmp_path)
