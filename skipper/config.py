@@ -118,6 +118,23 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
+class GeneratorConfig:
+    """The checkpoint generator (paper, App. "Checkpoint Generator")."""
+
+    bits: int = 6
+    """Binary latents of a partial description."""
+    width: int = 32
+    """Channels of its embeddings; later layers are two and four times as wide."""
+    entropy_scale: float = 2.5e-4
+    """Weight of the entropy of the partial descriptions."""
+    entropy_period: int = 10_000
+    """Updates of one cycle of that weight: it rises over the first half and then stays."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "bits", "width", "entropy_period")
+
+
+@dataclass(frozen=True)
 class LearningConfig:
     """Optimisation (paper, App. "Training"; authors' code for batch and schedule)."""
 

@@ -1,0 +1,164 @@
+"""The checkpoint generator: a conditional autoencoder that splits states into context and partial description.
+
+A state is its episode's context (the map) and a partial description (where the agent is), six bits that are compared
+exactly. Fusing other bits with the same context imagines other states of the episode (Sec. 3.4, App. "Checkpoint
+Generator"). What is reconstructed is the agent's cell: one logit per cell.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from skipper.config import GeneratorConfig
+from skipper.nets.layers import BagOfWords, ResidualBlock
+from skipper.types import Array, EnvironmentSpec
+
+
+class PartialDescription(nn.Module):
+    """Observation to logits (B, bits, 2); the larger of each two is the bit."""
+
+    def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        width, height, _ = spec.shape
+        base = config.width
+        layers: list[nn.Module] = [BagOfWords(spec.vocabulary, base), ResidualBlock(base)]
+        for channels in (base, 2 * base):
+            kernel = min(3, width), min(3, height)  # on tiny grids there is no room for more
+            width, height = width - kernel[0] + 1, height - kernel[1] + 1
+            layers += [nn.Conv2d(channels, 2 * channels, kernel), ResidualBlock(2 * channels)]
+        self.features = nn.Sequential(*layers)
+        self.bits = nn.Linear(4 * base, 2 * config.bits)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """(B, W, H, C) integers to logits (B, bits, 2)."""
+        return self.bits(self.features(observation).amax((2, 3))).unflatten(-1, (-1, 2))
+
+
+class Fuser(nn.Module):
+    """Context and bits to a logit per cell: where the agent is.
+
+    Only the logits are wanted, so the last 1x1 convolution is folded into the convolution before it: the function is
+    the same and the largest layer nearly vanishes. And since convolutions are linear, the first one splits into a part
+    of the context and a part of the bits, so imagining many states of one context computes neither part more often
+    than needed.
+    """
+
+    def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        self.width = config.width
+        self.spread = nn.Linear(2 * config.bits, 4 * config.width)
+        self.unfold = nn.ConvTranspose2d(4 * config.width, config.width, spec.shape[:2])
+        self.mix = ResidualBlock(2 * config.width)
+        self.locate = nn.Conv2d(2 * config.width, 1, 1)
+
+    def describe(self, bits: Tensor) -> Tensor:
+        """(B, bits, 2) one-hot to (B, width, W, H)."""
+        return self.unfold(functional.relu(self.spread(bits.flatten(1)))[:, :, None, None])
+
+    def plain(self, context: Tensor, bits: Tensor) -> Tensor:
+        """The layers one after the other; what ``forward`` is tested against."""
+        return self.locate(self.mix(torch.cat([context, self.describe(bits)], 1))).flatten(1)
+
+    def forward(self, context: Tensor, bits: Tensor) -> Tensor:
+        """(B, width, W, H) contexts and (B, bits, 2) one-hot to logits (B, S)."""
+        joint = torch.cat([context, self.describe(bits)], 1)
+        return self._locate(self.mix.widen(functional.relu(joint)), self.locate(joint))
+
+    def context_part(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, width, W, H) to what contexts add to the hidden layer, bias included, and to the logits."""
+        widened = functional.conv2d(
+            functional.relu(context), self.mix.widen.weight[:, : self.width], self.mix.widen.bias, padding=1
+        )
+        return widened, functional.conv2d(context, self.locate.weight[:, : self.width], self.locate.bias)
+
+    def bits_part(self, bits: Tensor) -> tuple[Tensor, Tensor]:
+        """(N, bits, 2) one-hot to what descriptions add to the hidden layer and to the logits."""
+        described = self.describe(bits)
+        widened = functional.conv2d(functional.relu(described), self.mix.widen.weight[:, self.width :], padding=1)
+        return widened, functional.conv2d(described, self.locate.weight[:, self.width :])
+
+    def join(self, context: tuple[Tensor, Tensor], bits: tuple[Tensor, Tensor]) -> Tensor:
+        """Parts that belong together, (B, ...) each, to logits (B, S)."""
+        return self._locate(context[0] + bits[0], context[1] + bits[1])
+
+    def _locate(self, hidden: Tensor, skipped: Tensor) -> Tensor:
+        narrow, locate = self.mix.narrow, self.locate.weight[0, :, 0, 0]
+        assert narrow.bias is not None
+        kernel = torch.einsum("c,cdij->dij", locate, narrow.weight)[None]
+        found = functional.conv2d(functional.relu(hidden), kernel, (locate @ narrow.bias)[None], padding=1)
+        return (found + skipped).flatten(1)
+
+
+class CheckpointGenerator(nn.Module):
+    """Splitter and fuser."""
+
+    def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        self.bits = config.bits
+        self.context = BagOfWords(spec.vocabulary, config.width)
+        self.description = PartialDescription(config, spec)
+        self.fuse = Fuser(config, spec)
+
+    @torch.no_grad()
+    def codes(self, observation: Tensor) -> Tensor:
+        """(B,) the partial descriptions as numbers from 0 to 2 ** bits - 1."""
+        return bits_to_codes(self.description(observation).argmax(-1))
+
+    @torch.no_grad()
+    def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
+        """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
+        B, N = codes.shape  # noqa: N806
+        context = self.fuse.context_part(self.context(observation))
+        distinct, place = codes.unique(return_inverse=True)
+        described = self.fuse.bits_part(codes_to_bits(distinct, self.bits))
+        logits = [
+            self.fuse.join(
+                tuple(part[row : row + 1] for part in context),  # type: ignore[arg-type]
+                tuple(part[place[row]] for part in described),  # type: ignore[arg-type]
+            )
+            for row in range(B)
+        ]
+        return torch.stack(logits).reshape(B, N, -1)
+
+    def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
+        """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""
+        logits = self.description(observation)  # (B, bits, 2)
+        located = self.fuse(self.context(context), straight_through(logits))
+        share = logits.softmax(-1)
+        negative_entropy = (torch.xlogy(share, share) + np.log(2.0) / 2).sum((1, 2))  # 0 where bits are even
+        return {
+            "reconstruction": functional.cross_entropy(located, cell, reduction="none"),
+            "entropy": negative_entropy,
+        }
+
+
+def straight_through(logits: Tensor) -> Tensor:
+    """(..., 2) one-hot of the larger logit, with the gradient of the softmax."""
+    share = logits.softmax(-1)
+    hard = functional.one_hot(logits.argmax(-1), 2).to(share)
+    return hard + share - share.detach()
+
+
+def bits_to_codes(bits: Tensor) -> Tensor:
+    """(..., bits) zeros and ones to numbers."""
+    return (bits << torch.arange(bits.shape[-1])).sum(-1)
+
+
+def codes_to_bits(codes: Tensor, bits: int) -> Tensor:
+    """(...) numbers to one-hot bits (..., bits, 2)."""
+    binary = (codes[..., None] >> torch.arange(bits)) & 1
+    return functional.one_hot(binary, 2).float()
+
+
+def distinct_codes(problems: int, count: int, bits: int, rng: np.random.Generator) -> Array:
+    """(problems, count) codes, all different within a problem, each set equally likely."""
+    total = 2**bits
+    if count > total:
+        raise ValueError(f"{bits} bits give only {total} codes, but {count} different ones were asked for")
+    return rng.permuted(np.tile(np.arange(total), (problems, 1)), axis=1)[:, :count]
+
+
+def cyclic_weight(update: int, period: int) -> float:
+    """The weight of the entropy: rising over the first half of every period, then 1."""
+    return min(2.0 * (update % period) / period, 1.0)
