@@ -10,6 +10,7 @@ Config = TypeVar("Config")
 Dynamics = Literal["lava", "walls"]
 Start = Literal["uniform", "fixed"]
 Strategy = Literal["episode", "future"]
+Regenerate = Literal["once", "trigger", "step"]
 
 EVALUATION_DIFFICULTIES = (0.25, 0.35, 0.45, 0.55)
 
@@ -132,6 +133,39 @@ class GeneratorConfig:
 
     def __post_init__(self) -> None:
         _check_positive(self, "bits", "width", "entropy_period")
+
+
+@dataclass(frozen=True)
+class PlanningConfig:
+    """Proxy problems and how they are followed (paper, App. Alg. 1 and "Planning")."""
+
+    checkpoints: int = 30
+    """States that are imagined for a proxy problem, beside the current state and the goal."""
+    kept: int = 12
+    """Vertices that pruning leaves, current state and goal included."""
+    prune_vertices: bool = True
+    """False keeps all vertices (an ablation, with as many checkpoints as there should be vertices)."""
+    edge_threshold: float = 8.0
+    """Longer edges are cut."""
+    longest: float = 16.0
+    """Distances are cut off here before vertices are clustered; the largest that the estimator knows."""
+    sweeps: int = 5
+    """Sweeps of value iteration."""
+    timeout: int = 8
+    """Steps after which a target that was not reached is given up."""
+    regenerate: Regenerate = "trigger"
+    """When vertices are imagined anew: "once" an episode, at every planning ("trigger"), or at every "step"."""
+    always_goal: bool = False
+    """Always aim at the goal instead of planning (a baseline)."""
+    match_states: bool = False
+    """See by whole observations, not by partial descriptions, whether a checkpoint is met; not in the paper."""
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout")
+        if self.checkpoints < 0 or self.kept < 2:
+            raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and kept {self.kept}")
+        if self.regenerate not in get_args(Regenerate):
+            raise ValueError(f"unknown regenerate {self.regenerate!r}; available: {', '.join(get_args(Regenerate))}")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,116 @@
+"""Proxy problems: small graphs of imagined states, pruned and solved (Sec. 3.1, App. "Planning")."""
+
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from skipper.config import PlanningConfig
+from skipper.planning.medoids import k_medoids
+from skipper.planning.value_iteration import Values, choose_target, value_iteration
+from skipper.types import Array
+
+CURRENT, GOAL = 0, -1  # where these two stand among the vertices of every problem
+
+
+class Vertices(NamedTuple):
+    """N states of each of B problems: first the current one, last the goal, imagined ones between them."""
+
+    observation: Array  # (B, N, W, H, C)
+    code: Array  # (B, N) partial descriptions
+    present: Array  # (B, N) bool, False where a state is there already
+
+
+class Edges(NamedTuple):
+    """What is estimated of every pair of vertices, from the first to the second."""
+
+    distance: Array  # (B, N, N) steps
+    discount: Array  # (B, N, N)
+    reward: Array  # (B, N, N)
+    terminal: Array  # (B, N) bool, vertices that end the episode
+
+
+class EstimateEdges(Protocol):
+    """Where edges come from: learned estimators, or the truth."""
+
+    def __call__(self, vertices: Vertices) -> Edges:
+        """Annotate all pairs."""
+
+
+class Fate(IntEnum):
+    """What became of an edge, and why."""
+
+    KEPT = 0
+    VERTEX_GONE = 1  # one of its ends was merged or pruned
+    SELF_LOOP = 2
+    INTO_CURRENT = 3  # leads back to the current state, or to a vertex with its code
+    FROM_TERMINAL = 4
+    TOO_LONG = 5
+
+
+class ProxyProblem(NamedTuple):
+    """B solved problems, with everything that was decided and why."""
+
+    vertices: Vertices
+    edges: Edges
+    kept: Array  # (B, N) bool, vertices that survived pruning
+    fate: Array  # (B, N, N) of every edge
+    values: Values
+    target: Array  # (B,) the chosen vertex, -1 where the current state has no edge
+
+    @property
+    def targets(self) -> Array:
+        """(B, W, H, C) observations of the chosen vertices; the current state where there is none."""
+        rows = np.arange(len(self.target))
+        return self.vertices.observation[rows, np.where(self.target < 0, CURRENT, self.target)]
+
+
+def merge_equal(observation: Array) -> Array:
+    """(B, N) bool, which vertices stay when equal ones are merged; current state and goal always do."""
+    B, N = observation.shape[:2]  # noqa: N806
+    rows = observation.reshape(B, N, -1)
+    same = (rows[:, :, None] == rows[:, None]).all(-1)  # (B, N, N)
+    earlier = np.tril(np.ones((N, N), bool), -1)
+    earlier[:, GOAL] = True  # the goal counts as earlier than all imagined states
+    present = ~(same & earlier).any(-1)
+    present[:, [CURRENT, GOAL]] = True
+    return present
+
+
+def keep_vertices(vertices: Vertices, edges: Edges, config: PlanningConfig) -> Array:
+    """(B, N) bool, the medoids of min(D, D^T), among them the current state and the goal."""
+    present = vertices.present
+    if not config.prune_vertices or present.shape[1] <= config.kept:
+        return present
+    # From terminal states there is no way at all, and clustering needs finite numbers: the longest known distance.
+    cut = np.where(edges.terminal[:, :, None], config.longest, np.minimum(edges.distance, config.longest))
+    fixed = np.zeros_like(present)
+    fixed[:, [CURRENT, GOAL]] = True
+    symmetric = np.minimum(cut, cut.transpose(0, 2, 1))
+    symmetric[:, np.arange(present.shape[1]), np.arange(present.shape[1])] = 0.0
+    return k_medoids(symmetric, present, fixed, config.kept)
+
+
+def judge_edges(vertices: Vertices, edges: Edges, kept: Array, longest: float) -> Array:
+    """(B, N, N) the fate of every edge; of several reasons to go the first is told."""
+    N = kept.shape[1]  # noqa: N806
+    fate = np.full(edges.distance.shape, Fate.KEPT, np.int8)
+    back = vertices.code == vertices.code[:, [CURRENT]]  # (B, N)
+    # Written from the last reason to the first, each over the ones before.
+    fate[edges.distance > longest] = Fate.TOO_LONG
+    fate[np.broadcast_to(edges.terminal[:, :, None], fate.shape)] = Fate.FROM_TERMINAL
+    fate[np.broadcast_to(back[:, None, :], fate.shape)] = Fate.INTO_CURRENT
+    fate[:, np.arange(N), np.arange(N)] = Fate.SELF_LOOP
+    fate[~(kept[:, :, None] & kept[:, None, :])] = Fate.VERTEX_GONE
+    return fate
+
+
+def solve(vertices: Vertices, estimate: EstimateEdges, config: PlanningConfig) -> ProxyProblem:
+    """Annotate, prune and solve B problems together."""
+    edges = estimate(vertices)
+    kept = keep_vertices(vertices, edges, config)
+    fate = judge_edges(vertices, edges, kept, config.edge_threshold)
+    usable = fate == Fate.KEPT
+    values = value_iteration(np.where(usable, edges.reward, 0.0), np.where(usable, edges.discount, 0.0), config.sweeps)
+    target = choose_target(values.action[:, CURRENT], usable[:, CURRENT], edges.distance[:, CURRENT])
+    return ProxyProblem(vertices, edges, kept, fate, values, target)

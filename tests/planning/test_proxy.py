@@ -1,0 +1,107 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skipper.config import PlanningConfig
+from skipper.planning.proxy import Edges, Fate, Vertices, judge_edges, keep_vertices, merge_equal, solve
+
+
+def vertices(count: int, codes: list[int] | None = None) -> Vertices:
+    observation = np.arange(count).reshape(1, count, 1, 1, 1)
+    return Vertices(observation, np.array([codes or range(count)]), np.ones((1, count), bool))
+
+
+def edges(distance, reward=None, terminal=None, discount: float = 0.9) -> Edges:
+    distance = np.array([distance], float)
+    count = distance.shape[1]
+    reward = np.zeros_like(distance) if reward is None else np.array([reward], float)
+    terminal = np.zeros((1, count), bool) if terminal is None else np.array([terminal])
+    return Edges(distance, discount**distance, reward, terminal)
+
+
+def test_equal_observations_are_merged_but_current_state_and_goal_stay():
+    numbers = np.array([[5, 1, 2, 1, 5, 9, 9], [0, 1, 2, 3, 4, 5, 6], [7, 7, 7, 7, 7, 7, 7]])
+    present = merge_equal(numbers.reshape(3, 7, 1, 1, 1))
+    assert present.tolist() == [
+        [True, True, True, False, False, False, True],  # a second 1; the current state; the goal
+        [True] * 7,
+        [True, False, False, False, False, False, True],
+    ]
+
+
+def test_each_edge_is_told_why_it_went():
+    some = vertices(5, codes=[3, 3, 1, 2, 4])
+    distance = np.full((5, 5), 2.0)
+    distance[2, 4] = 9.0
+    kept = np.array([[True, True, True, False, True]])
+    fate = judge_edges(some, edges(distance, terminal=[False, False, False, False, True]), kept, 8.0)[0]
+    assert fate[0].tolist() == [Fate.SELF_LOOP, Fate.INTO_CURRENT, Fate.KEPT, Fate.VERTEX_GONE, Fate.KEPT]
+    assert fate[2].tolist() == [Fate.INTO_CURRENT, Fate.INTO_CURRENT, Fate.SELF_LOOP, Fate.VERTEX_GONE, Fate.TOO_LONG]
+    assert fate[4].tolist()[:3] == [Fate.INTO_CURRENT, Fate.INTO_CURRENT, Fate.FROM_TERMINAL]
+    assert (fate[3] == Fate.VERTEX_GONE).all()
+
+
+def test_the_target_is_the_first_step_of_the_best_plan():
+    """Two ways to the goal: over vertex 1 in 2 + 2 steps, over vertex 2 in 3 + 6; the goal itself is too far."""
+    distance = np.full((4, 4), 99.0)
+    distance[0, 1], distance[1, 3], distance[0, 2], distance[2, 3], distance[0, 3] = 2, 2, 3, 6, 9
+    reward = np.zeros((4, 4))
+    reward[:, 3] = 0.9 ** (distance[:, 3] - 1)
+    problem = solve(vertices(4), lambda _: edges(distance, reward), PlanningConfig())
+    assert problem.target.tolist() == [1]
+    assert problem.targets.reshape(-1).tolist() == [1]
+    assert problem.values.vertex[0, 0] == pytest.approx(0.9**2 * 0.9**1)
+    direct = solve(vertices(4), lambda _: edges(distance, reward), PlanningConfig(edge_threshold=20))
+    assert direct.target.tolist() == [1]  # still shorter than the direct edge
+    one = solve(vertices(4), lambda _: edges(distance, reward), PlanningConfig(edge_threshold=20, sweeps=1))
+    assert one.target.tolist() == [3]  # one sweep sees only the direct edge
+
+
+def test_without_an_edge_there_is_no_target():
+    problem = solve(vertices(3), lambda _: edges(np.full((3, 3), 50.0)), PlanningConfig())
+    assert problem.target.tolist() == [-1]
+    assert problem.targets.reshape(-1).tolist() == [0]
+
+
+def test_pruning_keeps_current_state_and_goal_and_spreads_the_rest():
+    places = np.array([0, 1, 1.1, 1.2, 5, 5.1, 5.2, 9])
+    distance = 1 + abs(places[:, None] - places)
+    given = edges(distance)
+    kept = keep_vertices(vertices(8), given, PlanningConfig(kept=4))[0]
+    assert np.flatnonzero(kept).tolist() == [0, 2, 5, 7]
+    assert keep_vertices(vertices(8), given, PlanningConfig(kept=4, prune_vertices=False)).all()
+    assert keep_vertices(vertices(8), given, PlanningConfig(kept=8)).all()
+
+
+def test_terminal_vertices_count_as_far_from_everything():
+    distance = np.ones((5, 5))
+    far = edges(distance, terminal=[False, True, True, True, True])
+    kept = keep_vertices(vertices(5), far, PlanningConfig(kept=3))
+    assert kept.sum() == 3  # and clustering saw no infinite number
+    infinite = edges(np.full((5, 5), np.inf))
+    assert (
+        keep_vertices(vertices(5), infinite._replace(discount=np.zeros((1, 5, 5))), PlanningConfig(kept=3)).sum() == 3
+    )
+
+
+def test_problems_are_solved_as_if_they_were_alone():
+    rng = np.random.default_rng(0)
+    distance = rng.uniform(1, 16, size=(6, 10, 10))
+    reward = rng.random((6, 10, 10)) * (rng.random((6, 10, 10)) < 0.2)
+    all_edges = Edges(distance, 0.95**distance, reward, rng.random((6, 10)) < 0.1)
+    all_vertices = Vertices(
+        np.arange(60).reshape(6, 10, 1, 1, 1), rng.integers(6, size=(6, 10)), rng.random((6, 10)) < 0.9
+    )
+    all_vertices.present[:, [0, -1]] = True
+    config = replace(PlanningConfig(), kept=6)
+    together = solve(all_vertices, lambda _: all_edges, config)
+    for row in range(6):
+        part = slice(row, row + 1)
+        alone = solve(
+            Vertices(*(column[part] for column in all_vertices)),
+            lambda _, part=part: Edges(*(column[part] for column in all_edges)),
+            config,
+        )
+        assert alone.target == together.target[row]
+        assert (alone.fate[0] == together.fate[row]).all()
