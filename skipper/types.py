@@ -20,6 +20,16 @@ class TimeStep(NamedTuple):
     first: Array  # (B,) bool, True where a new episode begins here
 
 
+class Scene(Protocol):
+    """How an environment draws its agent: what an agent that imagines states must be told."""
+
+    def agent_cell(self, observations: Array) -> Array:
+        """(B,) cells of the agents in observations (B, W, H, C)."""
+
+    def place_agent(self, observations: Array, cells: Array) -> Array:
+        """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""
+
+
 class EnvironmentSpec(NamedTuple):
     """What an agent must know of an environment before it acts."""
 
@@ -27,6 +37,8 @@ class EnvironmentSpec(NamedTuple):
     vocabulary: tuple[int, ...]  # how many values each channel can have
     actions: int
     longest: int  # steps of the longest episode
+    scene: Scene | None = None  # where the environment can say how it draws its agent
+    oracle: "Oracle | None" = None  # where it knows the truth, for the variants and metrics that ask for it
 
 
 class Transition(NamedTuple):
@@ -44,6 +56,9 @@ class Decision(NamedTuple):
     """What an agent decided for a batch of time steps; metrics, plots and the viewer read only this."""
 
     action: Array  # (B,) int64
+    target: Array | None = None  # (B, W, H, C) the states that agents with targets aim at
+    planned: Array | None = None  # (B,) bool, where a new plan was made for this decision
+    plan: Any = None  # the new plans, in the order of the True entries of ``planned``; their type is the agent's
 
 
 class Worlds(Protocol):
@@ -104,3 +119,6 @@ class Oracle(Protocol):
 
     def distances(self, observations: Array, targets: Array) -> Array:
         """(B,) true numbers of steps from observations to targets, ``inf`` where there is no way."""
+
+    def edges(self, observations: Array, discount: float) -> tuple[Array, Array, Array, Array]:
+        """True distance, discount and reward (B, N, N) of all pairs of states (B, N, W, H, C), and terminal (B, N)."""

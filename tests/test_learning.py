@@ -7,7 +7,7 @@ import torch
 
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.config import LearningConfig, NetworkConfig, ReplayConfig, WorldConfig
-from skipper.envs.lava import environment_spec
+from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import Tasks, training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.presets import PAPER

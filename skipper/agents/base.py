@@ -1,16 +1,19 @@
 """What learning agents share: random streams, schedules, optimisation, and saving all of it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from skipper.config import LearningConfig, ReplayConfig, RunConfig
-from skipper.replay.buffer import Replay
+from skipper.nets.layers import seeded_initialisation
+from skipper.replay.buffer import Replay, Samples
 from skipper.replay.episodes import EpisodeBuilder
 from skipper.types import Array, Decision, EnvironmentSpec, TimeStep, Transition
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 class NotFiniteError(RuntimeError):
@@ -117,6 +120,65 @@ class Experience:
         self.replay.load_state_dict(state["replay"])
         self._building.load_state_dict(state["building"])
         self._rng.bit_generator.state = state["rng"]
+
+
+class LearningCore(Generic[Network]):
+    """Online and target network, optimiser, experience and counters: what off-policy agents learn with."""
+
+    def __init__(
+        self, config: RunConfig, spec: EnvironmentSpec, build: Callable[[], Network], replay: ReplayConfig
+    ) -> None:
+        self.config = config
+        with seeded_initialisation(config.seed):
+            self.network, self.target_network = build(), build()
+        self.target_network.requires_grad_(False)
+        self.target_network.load_state_dict(self.network.state_dict())
+        self.optimiser = Optimiser(self.network, config.learning)
+        self.experience = Experience(config, spec, replay)
+        self.sample_rng = named_rng(config.seed, "sample")
+        self.steps = self.updates = self._syncs = 0
+
+    def observe(self, transition: Transition) -> None:
+        """Store the transition; copy the network from time to time."""
+        self.experience.append(transition)
+        self.steps += len(transition.action)
+        if self.steps // self.config.learning.sync_every > self._syncs:
+            self._syncs = self.steps // self.config.learning.sync_every
+            self.target_network.load_state_dict(self.network.state_dict())
+
+    def sample(self) -> Samples:
+        """A batch by priority; importance weights grow to full strength over the run."""
+        beta = self.config.replay.beta
+        beta += (1.0 - beta) * min(self.steps / self.config.steps, 1.0)
+        return self.experience.replay.sample(self.config.learning.batch_size, beta, self.sample_rng)
+
+    def update(self, loss: Tensor, batch: Samples, losses: Tensor) -> float:
+        """One step down ``loss``; the per-sample ``losses`` (B,) become the batch's priorities."""
+        value = self.optimiser.step(loss)
+        self.experience.replay.update(batch.places, losses.detach().numpy())
+        self.updates += 1
+        return value
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks, optimiser, experience, random stream and counters."""
+        return {
+            "network": module_state(self.network),
+            "target_network": module_state(self.target_network),
+            "optimiser": self.optimiser.state_dict(),
+            "experience": self.experience.state_dict(),
+            "sample_rng": self.sample_rng.bit_generator.state,
+            "counters": {"steps": self.steps, "updates": self.updates, "syncs": self._syncs},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue exactly where the state was taken."""
+        load_module_state(self.network, state["network"])
+        load_module_state(self.target_network, state["target_network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.experience.load_state_dict(state["experience"])
+        self.sample_rng.bit_generator.state = state["sample_rng"]
+        counters = state["counters"]
+        self.steps, self.updates, self._syncs = counters["steps"], counters["updates"], counters["syncs"]
 
 
 class EpsilonGreedy:

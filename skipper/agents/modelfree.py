@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from skipper.agents.base import (
     EpsilonGreedy,
-    Experience,
-    Optimiser,
+    LearningCore,
     explore,
     linear_epsilon,
     load_module_state,
@@ -21,7 +20,6 @@ from skipper.agents.base import (
 from skipper.config import NetworkConfig, RunConfig
 from skipper.losses import return_target, scalar_loss, weighted_mean
 from skipper.nets.heads import PairwiseHead, unit_support
-from skipper.nets.layers import seeded_initialisation
 from skipper.nets.partial import PartialStates
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
 
@@ -60,94 +58,67 @@ class ModelFreeAgent:
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec = config, spec
-        with seeded_initialisation(config.seed):
-            self.network = ValueNetwork(config.network, spec)
-            self.target_network = ValueNetwork(config.network, spec).requires_grad_(False)
-        self.target_network.load_state_dict(self.network.state_dict())
-        self.optimiser = Optimiser(self.network, config.learning)
-        self.experience = Experience(config, spec, replace(config.replay, targets=0))
-        self._act_rng, self._sample_rng = named_rng(config.seed, "act"), named_rng(config.seed, "sample")
-        self.steps = self.updates = self._syncs = 0
+        build = lambda: ValueNetwork(config.network, spec)  # noqa: E731
+        self.core = LearningCore(config, spec, build, replace(config.replay, targets=0))
+        self._act_rng = named_rng(config.seed, "act")
 
     # Acting
 
     def act(self, timestep: TimeStep) -> Decision:
         """Explore with an epsilon that falls over time."""
-        epsilon = linear_epsilon(self.config.learning, self.steps)
-        greedy = self.network.greedy(timestep)
+        epsilon = linear_epsilon(self.config.learning, self.core.steps)
+        greedy = self.core.network.greedy(timestep)
         return Decision(explore(greedy, epsilon, self.spec.actions, self._act_rng))
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The same network, nearly greedy, with its own random stream."""
-        return _evaluator(self.network, self.config, self.spec, rng)
+        return _evaluator(self.core.network, self.config, self.spec, rng)
 
     # Learning
 
     def observe(self, transition: Transition) -> None:
-        """Store the transition; copy the network from time to time."""
-        self.experience.append(transition)
-        self.steps += len(transition.action)
-        if self.steps // self.config.learning.sync_every > self._syncs:
-            self._syncs = self.steps // self.config.learning.sync_every
-            self.target_network.load_state_dict(self.network.state_dict())
+        """Remember what the last decision led to."""
+        self.core.observe(transition)
 
     def ready(self) -> bool:
         """Whether an episode has ended."""
-        return len(self.experience.replay) > 0
+        return len(self.core.experience.replay) > 0
 
     def learn(self) -> dict[str, float]:
         """One update on a batch of prioritized transitions."""
-        config, replay = self.config, self.experience.replay
-        beta = config.replay.beta + (1.0 - config.replay.beta) * min(self.steps / config.steps, 1.0)
-        batch = replay.sample(config.learning.batch_size, beta, self._sample_rng)
+        online, frozen, batch = self.core.network, self.core.target_network, self.core.sample()
         action = torch.from_numpy(batch.action)
         next_observation = observations_tensor(batch.next_observation)
         with torch.no_grad():
             # Double DQN: the online network chooses the next action, the target network says what it is worth.
-            a_t = self.network.values(next_observation).argmax(-1)  # (B,)
-            value_t = self.target_network.values(next_observation).gather(-1, a_t[:, None])[:, 0]
+            a_t = online.values(next_observation).argmax(-1)  # (B,)
+            value_t = frozen.values(next_observation).gather(-1, a_t[:, None])[:, 0]
         target = return_target(
             torch.from_numpy(batch.reward),
             torch.from_numpy(batch.terminated),
             value_t,
-            config.learning.task_discount,
+            self.config.learning.task_discount,
         )
-        logits = self.network(observations_tensor(batch.observation))  # (B, A, K)
+        logits = online(observations_tensor(batch.observation))  # (B, A, K)
         taken = logits[torch.arange(len(action)), action]
-        losses = scalar_loss(taken, target, self.network.head.support)  # (B,)
-        loss = self.optimiser.step(weighted_mean(losses, torch.from_numpy(batch.weight)))
-        replay.update(batch.places, losses.detach().numpy())
-        self.updates += 1
+        losses = scalar_loss(taken, target, online.head.support)  # (B,)
+        loss = self.core.update(weighted_mean(losses, torch.from_numpy(batch.weight)), batch, losses)
         return {"loss": loss, "value": float(target.mean())}
 
     # Saving
 
     def weights(self) -> dict[str, Array]:
         """The online network."""
-        return module_state(self.network)
+        return module_state(self.core.network)
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimiser, experience, random streams and counters."""
-        return {
-            "network": module_state(self.network),
-            "target_network": module_state(self.target_network),
-            "optimiser": self.optimiser.state_dict(),
-            "experience": self.experience.state_dict(),
-            "act_rng": self._act_rng.bit_generator.state,
-            "sample_rng": self._sample_rng.bit_generator.state,
-            "counters": {"steps": self.steps, "updates": self.updates, "syncs": self._syncs},
-        }
+        """Everything that decides the future."""
+        return {"core": self.core.state_dict(), "act_rng": self._act_rng.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly where the state was taken."""
-        load_module_state(self.network, state["network"])
-        load_module_state(self.target_network, state["target_network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.experience.load_state_dict(state["experience"])
+        self.core.load_state_dict(state["core"])
         self._act_rng.bit_generator.state = state["act_rng"]
-        self._sample_rng.bit_generator.state = state["sample_rng"]
-        counters = state["counters"]
-        self.steps, self.updates, self._syncs = counters["steps"], counters["updates"], counters["syncs"]
 
 
 def play_modelfree(

@@ -13,7 +13,7 @@ from skipper.agents.estimators import EstimatorNetwork, Hindsight, estimator_los
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.benchmarks.machine import describe_machine
 from skipper.config import RunConfig
-from skipper.envs.lava import environment_spec
+from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.losses import total_loss, weighted_mean
@@ -70,7 +70,7 @@ def _estimator_update(config: RunConfig, agent: ModelFreeAgent) -> Callable[[], 
     rng = np.random.default_rng(0)
 
     def update() -> None:
-        batch = agent.experience.replay.sample(config.learning.batch_size, config.replay.beta, rng)
+        batch = agent.core.experience.replay.sample(config.learning.batch_size, config.replay.beta, rng)
         hindsight = Hindsight.of(batch, observations_tensor(rng.permutation(batch.next_observation)))
         losses = estimator_losses(network, frozen, hindsight, config.learning)
         total = total_loss(losses, dict.fromkeys(losses, 1.0))

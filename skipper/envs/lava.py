@@ -16,7 +16,7 @@ import numpy as np
 from skipper.config import WorldConfig
 from skipper.envs.rng import mix64, random_below, random_unit, random_word
 from skipper.kernels import kernel
-from skipper.types import Array, EnvironmentSpec
+from skipper.types import Array
 
 # MiniGrid's own indices of objects and colours.
 EMPTY, WALL, GOAL, LAVA, AGENT = 1, 2, 8, 9, 10
@@ -89,16 +89,6 @@ class Rules(NamedTuple):
             uniform_start=world.start == "uniform",
             split=SPLITS.index(split),
         )
-
-
-def environment_spec(world: WorldConfig) -> EnvironmentSpec:
-    """What agents must know of this world."""
-    return EnvironmentSpec(
-        shape=(world.width, world.height, 2),
-        vocabulary=(AGENT + 1, GREY + 1),
-        actions=len(ACTIONS),
-        longest=world.max_steps,
-    )
 
 
 def empty_table(count: int, cells: int) -> TaskTable:

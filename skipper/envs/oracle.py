@@ -222,6 +222,29 @@ class LavaOracle:
         steps = distances_from(tasks, rows, cells)[rows, aims]
         return np.where(steps == UNREACHABLE, np.inf, steps)
 
+    def edges(self, observations: Array, discount: float) -> tuple[Array, Array, Array, Array]:
+        """True distance, discount and reward (B, N, N) of all pairs of states (B, N, W, H, C), and terminal (B, N).
+
+        Under the optimal policy towards each target; distances are those of an agent in luck where moves may slip.
+        The reward is that of entering the goal, and only pairs that end there collect it.
+        """
+        B, N = observations.shape[:2]  # noqa: N806
+        objects, cells = self._parse(observations.reshape(B * N, *observations.shape[2:]))
+        goals = (objects == GOAL).argmax(-1).reshape(B, N)
+        cells = cells.reshape(B, N)
+        tasks = self._tasks(objects.reshape(B, N, -1)[:, 0], goals[:, 0])
+        rows = np.repeat(np.arange(B), N)
+        steps = distances_from(tasks, rows, cells.reshape(-1)).reshape(B, N, -1)
+        steps = np.take_along_axis(steps, np.repeat(cells[:, None], N, axis=1), axis=2)  # (B, N, N)
+        distance = np.where(steps == UNREACHABLE, np.inf, steps)
+        if self.world.slip > 0:
+            expected = expected_discounts(tasks, rows, cells.reshape(-1), discount=discount).reshape(B, N, -1)
+            gamma = np.take_along_axis(expected, np.repeat(cells[:, None], N, axis=1), axis=2).transpose(0, 2, 1)
+        else:
+            gamma = discount**distance
+        reward = np.where((cells == goals)[:, None, :], gamma / discount, 0.0)
+        return distance, gamma, reward, np.take_along_axis(tasks.table.terminal, cells, axis=1)
+
     def _recall(self, keys: list[tuple[bytes, int]], objects: Array, goals: Array) -> dict[tuple[bytes, int], Array]:
         """The values of every key, computing together those that are not remembered."""
         first = {key: index for index, key in reversed(list(enumerate(keys)))}

@@ -6,7 +6,7 @@ import numpy as np
 
 from skipper.agents.registry import learner_kind
 from skipper.config import RunConfig
-from skipper.envs.lava import environment_spec
+from skipper.envs.spec import environment_spec
 from skipper.training.folder import read_config, read_weights
 from skipper.types import Agent, Array, TimeStep
 

@@ -14,7 +14,7 @@ import torch
 from skipper.agents.base import NotFiniteError
 from skipper.agents.registry import learner_kind
 from skipper.config import RunConfig
-from skipper.envs.lava import environment_spec
+from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import Tasks, TaskStream, training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.training.evaluate import evaluate_learner

@@ -6,8 +6,8 @@ import torch
 from skipper.agents.base import Optimiser
 from skipper.agents.estimators import EstimatorNetwork, Hindsight, estimator_losses
 from skipper.config import LearningConfig, NetworkConfig
-from skipper.envs.lava import environment_spec
 from skipper.envs.oracle import UNREACHABLE, action_values, shortest_distances
+from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import tasks_from_text
 from skipper.losses import total_loss
 from skipper.nets.heads import discount_support

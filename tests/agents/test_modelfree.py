@@ -51,11 +51,11 @@ def test_actions_are_those_of_the_highest_value():
     agent = ModelFreeAgent(CONFIG, SPEC)
     seen = observation(np.random.default_rng(0), 50)
     step = TimeStep(seen, seen, np.ones(50, bool))
-    best = agent.network.values(torch.from_numpy(seen)).argmax(-1).numpy()
-    assert (agent.network.greedy(step) == best).all()
+    best = agent.core.network.values(torch.from_numpy(seen)).argmax(-1).numpy()
+    assert (agent.core.network.greedy(step) == best).all()
     acted = agent.act(step).action  # epsilon is 1 at the beginning
     assert 5 < (acted == best).sum() < 30
-    agent.steps = 10**9
+    agent.core.steps = 10**9
     assert (agent.act(step).action == best).sum() > 45
 
 
@@ -64,13 +64,15 @@ def test_the_target_is_the_double_dqn_return(monkeypatch):
     agent = ModelFreeAgent(replace(CONFIG, learning=replace(CONFIG.learning, batch_size=64, sync_every=10_000)), SPEC)
     feed(agent)
     with torch.no_grad():
-        for parameter in agent.target_network.parameters():
+        for parameter in agent.core.target_network.parameters():
             parameter.mul_(1.3)
-    batch = agent.experience.replay.sample(64, 0.4, named_rng(CONFIG.seed, "sample"))  # the batch of the first update
+    batch = agent.core.experience.replay.sample(
+        64, 0.4, named_rng(CONFIG.seed, "sample")
+    )  # the batch of the first update
     with torch.no_grad():
         after = torch.from_numpy(batch.next_observation)
-        chosen = agent.network.values(after).argmax(-1)
-        worth = agent.target_network.values(after)[torch.arange(64), chosen].numpy()
+        chosen = agent.core.network.values(after).argmax(-1)
+        worth = agent.core.target_network.values(after)[torch.arange(64), chosen].numpy()
     expected = batch.reward + np.where(batch.terminated, 0.0, 0.99 * worth)
     assert 0.1 < batch.terminated.mean() < 0.9
     given = {}
@@ -92,15 +94,15 @@ def test_learning_fits_a_fixed_memory():
     assert agent.ready()
     losses = [agent.learn()["loss"] for _ in range(200)]
     assert np.mean(losses[-20:]) < 0.3 * np.mean(losses[:20])
-    assert agent.updates == 200
+    assert agent.core.updates == 200
 
 
 def test_priorities_follow_the_losses():
     agent = ModelFreeAgent(CONFIG, SPEC)
     feed(agent)
-    before = agent.experience.replay.state_dict()["priorities"].copy()
+    before = agent.core.experience.replay.state_dict()["priorities"].copy()
     agent.learn()
-    after = agent.experience.replay.state_dict()["priorities"]
+    after = agent.core.experience.replay.state_dict()["priorities"]
     assert (before != after).any()
     assert len(np.unique(after)) > 3
 
@@ -111,7 +113,9 @@ def test_the_target_network_is_copied_at_its_time():
     agent.learn()
     same = lambda: all(  # noqa: E731
         (a == b).all()
-        for a, b in zip(agent.network.state_dict().values(), agent.target_network.state_dict().values(), strict=True)
+        for a, b in zip(
+            agent.core.network.state_dict().values(), agent.core.target_network.state_dict().values(), strict=True
+        )
     )
     assert not same()
     feed(agent, steps=1)  # 10: time for a copy
@@ -141,11 +145,11 @@ def test_what_is_saved_does_not_change_with_the_agent():
     feed(agent)
     agent.learn()
     saved = agent.state_dict()
-    moment = next(iter(saved["optimiser"].values()))["exp_avg"].copy()
-    weight = next(iter(saved["network"].values())).copy()
+    moment = next(iter(saved["core"]["optimiser"].values()))["exp_avg"].copy()
+    weight = next(iter(saved["core"]["network"].values())).copy()
     agent.learn()
-    assert (next(iter(saved["optimiser"].values()))["exp_avg"] == moment).all()
-    assert (next(iter(saved["network"].values())) == weight).all()
+    assert (next(iter(saved["core"]["optimiser"].values()))["exp_avg"] == moment).all()
+    assert (next(iter(saved["core"]["network"].values())) == weight).all()
 
 
 def test_evaluation_draws_from_none_of_the_agents_streams():

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from skipper.config import GeneratorConfig, WorldConfig
-from skipper.envs.lava import environment_spec
+from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.nets.generator import (
     CheckpointGenerator,

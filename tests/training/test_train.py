@@ -145,9 +145,9 @@ def test_a_loss_that_is_not_a_number_ends_the_run_and_spares_the_checkpoint(tmp_
     learn = ModelFreeAgent.learn
 
     def broken(agent):
-        if agent.updates == 60:
+        if agent.core.updates == 60:
             with torch.no_grad():
-                next(agent.network.parameters()).fill_(float("nan"))
+                next(agent.core.network.parameters()).fill_(float("nan"))
         return learn(agent)
 
     with monkeypatch.context() as patch:

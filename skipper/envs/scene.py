@@ -1,0 +1,27 @@
+"""Where the agent is in an observation, and the same scene with the agent elsewhere."""
+
+import numpy as np
+
+from skipper.envs.lava import AGENT, AGENT_COLOUR, SCENERY_COLOUR
+from skipper.envs.render import scenery_of
+from skipper.types import Array
+
+
+class LavaScene:
+    """Knows how the lava world draws its agent; networks that imagine a cell are given a picture by it."""
+
+    def agent_cell(self, observations: Array) -> Array:
+        """(B,) cells of the agents in observations (B, W, H, C)."""
+        return (observations[..., 0] == AGENT).reshape(len(observations), -1).argmax(-1)
+
+    def place_agent(self, observations: Array, cells: Array) -> Array:
+        """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""
+        B, N = cells.shape  # noqa: N806
+        objects, _ = scenery_of(observations)
+        objects = objects.reshape(B, -1)
+        scenes = np.stack([objects, SCENERY_COLOUR[objects]], -1)  # (B, S, 2)
+        placed = np.repeat(scenes[:, None], N, axis=1)  # (B, N, S, 2)
+        problem, vertex = np.indices((B, N))
+        placed[problem, vertex, cells, 1] = AGENT_COLOUR[objects[problem, cells]]
+        placed[problem, vertex, cells, 0] = AGENT
+        return placed.reshape(B, N, *observations.shape[1:])
