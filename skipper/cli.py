@@ -13,8 +13,7 @@ from rich.table import Table
 
 from skipper.agents.registry import FIXED, Ingredients, make_fixed
 from skipper.config import EVALUATION_DIFFICULTIES, Dynamics, RunConfig, WorldConfig
-from skipper.envs.lava import ACTIONS
-from skipper.envs.oracle import LavaOracle
+from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import Tasks, evaluation_tasks
 from skipper.presets import preset
 from skipper.training.evaluate import Summary, play, summarise
@@ -277,7 +276,7 @@ def evaluate(name: str, sets: dict[str, Tasks], seed: int, agent: Agent | None =
     """The results on every set of tasks, of a given agent or of the one called ``name`` that needs no training."""
     results = {}
     for level, tasks in sets.items():
-        given = Ingredients(len(ACTIONS), np.random.default_rng(seed), LavaOracle(tasks.world))
+        given = Ingredients(environment_spec(tasks.world), np.random.default_rng(seed))
         results[level] = summarise(play(agent or make_fixed(name, given), tasks, seed))
     return results
 

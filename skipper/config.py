@@ -157,6 +157,10 @@ class PlanningConfig:
     """When vertices are imagined anew: "once" an episode, at every planning ("trigger"), or at every "step"."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
+    oracle_plan: bool = False
+    """Plan with true edges, whatever their length, instead of estimates (an ablation)."""
+    oracle_policy: bool = False
+    """Walk with the optimal policy instead of the learned one (an ablation)."""
     match_states: bool = False
     """See by whole observations, not by partial descriptions, whether a checkpoint is met; not in the paper."""
 
@@ -188,6 +192,8 @@ class LearningConfig:
     """Discount of task rewards."""
     policy_discount: float = 0.95
     """Discount of the intrinsic reward for reaching a target."""
+    delusion_scale: float = 0.0
+    """Weight of the distance losses towards imagined states; the paper's delusion suppression uses 0.25."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01
@@ -268,6 +274,8 @@ class RunConfig:
     """Environment steps between records of losses and throughput."""
     world: WorldConfig = field(default_factory=WorldConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    generator: GeneratorConfig = field(default_factory=GeneratorConfig)
+    planning: PlanningConfig = field(default_factory=PlanningConfig)
     learning: LearningConfig = field(default_factory=LearningConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)

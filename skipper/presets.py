@@ -1,6 +1,7 @@
 """Named blocks of configuration: what a run begins with before single fields are changed."""
 
 from dataclasses import replace
+from typing import Any
 
 from skipper.config import EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig, RunConfig, WorldConfig
 
@@ -26,8 +27,18 @@ DEBUG = RunConfig(
 PRESETS = {"paper": PAPER, "debug": DEBUG}
 
 
+# What the names of Skipper's variants mean: each is one strategy, changed in the planning block.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "skipper-once": {"regenerate": "once"},
+    "skipper-regen": {"regenerate": "trigger"},
+    "skipper-goal": {"always_goal": True},
+    "skipper-oracle": {"oracle_plan": True, "oracle_policy": True, "match_states": True},
+}
+
+
 def preset(name: str, agent: str) -> RunConfig:
     """The configuration that a run of ``agent`` begins with."""
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}; available: {', '.join(PRESETS)}")
-    return replace(PRESETS[name], agent=agent)
+    base = PRESETS[name]
+    return replace(base, agent=agent, planning=replace(base.planning, **VARIANTS.get(agent, {})))

@@ -122,3 +122,17 @@ class Oracle(Protocol):
 
     def edges(self, observations: Array, discount: float) -> tuple[Array, Array, Array, Array]:
         """True distance, discount and reward (B, N, N) of all pairs of states (B, N, W, H, C), and terminal (B, N)."""
+
+
+def scene_of(spec: EnvironmentSpec) -> Scene:
+    """The environment's scene, without which no states can be imagined."""
+    if spec.scene is None:
+        raise ValueError("this agent imagines states: the environment must offer a Scene")
+    return spec.scene
+
+
+def oracle_of(spec: EnvironmentSpec) -> Oracle:
+    """The environment's ground truth, for the agents that are given it."""
+    if spec.oracle is None:
+        raise ValueError("this agent needs ground truth: the environment must offer an Oracle")
+    return spec.oracle

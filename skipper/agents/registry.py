@@ -9,16 +9,16 @@ import numpy as np
 
 from skipper.agents.fixed import OptimalAgent, RandomAgent
 from skipper.config import RunConfig
-from skipper.types import Agent, Array, EnvironmentSpec, Learner, Oracle
+from skipper.presets import preset
+from skipper.types import Agent, Array, EnvironmentSpec, Learner, oracle_of
 
 
 @dataclass(frozen=True)
 class Ingredients:
     """What an agent that does not learn may be made of; each takes what it needs."""
 
-    actions: int
+    spec: EnvironmentSpec
     rng: np.random.Generator
-    oracle: Oracle
 
 
 class Kind(NamedTuple):
@@ -28,9 +28,16 @@ class Kind(NamedTuple):
     play: Callable[[RunConfig, EnvironmentSpec, dict[str, Array], np.random.Generator], Agent]
 
 
+def _skipper_oracle(given: Ingredients) -> Agent:
+    from skipper.agents.skipper import untrained_skipper
+
+    return untrained_skipper(preset("paper", "skipper-oracle"), given.spec, given.rng)
+
+
 FIXED: dict[str, Callable[[Ingredients], Agent]] = {
-    "optimal": lambda given: OptimalAgent(given.oracle),
-    "random": lambda given: RandomAgent(given.actions, given.rng),
+    "optimal": lambda given: OptimalAgent(oracle_of(given.spec)),
+    "random": lambda given: RandomAgent(given.spec.actions, given.rng),
+    "skipper-oracle": _skipper_oracle,
 }
 
 
@@ -40,8 +47,19 @@ def _modelfree() -> Kind:
     return Kind(ModelFreeAgent, play_modelfree)
 
 
+def _skipper() -> Kind:
+    from skipper.agents.skipper import SkipperAgent, play_skipper
+
+    return Kind(SkipperAgent, play_skipper)
+
+
 # Loaded when they are asked for: the network library takes a second to import, and not everyone needs it.
-LEARNERS: dict[str, Callable[[], Kind]] = {"modelfree": _modelfree}
+LEARNERS: dict[str, Callable[[], Kind]] = {
+    "modelfree": _modelfree,
+    "skipper-goal": _skipper,
+    "skipper-once": _skipper,
+    "skipper-regen": _skipper,
+}
 
 
 def make_fixed(name: str, ingredients: Ingredients) -> Agent:

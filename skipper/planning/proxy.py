@@ -91,13 +91,15 @@ def keep_vertices(vertices: Vertices, edges: Edges, config: PlanningConfig) -> A
     return k_medoids(symmetric, present, fixed, config.kept)
 
 
-def judge_edges(vertices: Vertices, edges: Edges, kept: Array, longest: float) -> Array:
+def judge_edges(vertices: Vertices, edges: Edges, kept: Array, config: PlanningConfig) -> Array:
     """(B, N, N) the fate of every edge; of several reasons to go the first is told."""
     N = kept.shape[1]  # noqa: N806
+    longest = np.inf if config.oracle_plan else config.edge_threshold
     fate = np.full(edges.distance.shape, Fate.KEPT, np.int8)
-    back = vertices.code == vertices.code[:, [CURRENT]]  # (B, N)
+    back = np.zeros_like(kept) if config.match_states else vertices.code == vertices.code[:, [CURRENT]]
+    back[:, CURRENT] = True
     # Written from the last reason to the first, each over the ones before.
-    fate[edges.distance > longest] = Fate.TOO_LONG
+    fate[(edges.distance > longest) | np.isinf(edges.distance)] = Fate.TOO_LONG
     fate[np.broadcast_to(edges.terminal[:, :, None], fate.shape)] = Fate.FROM_TERMINAL
     fate[np.broadcast_to(back[:, None, :], fate.shape)] = Fate.INTO_CURRENT
     fate[:, np.arange(N), np.arange(N)] = Fate.SELF_LOOP
@@ -109,7 +111,7 @@ def solve(vertices: Vertices, estimate: EstimateEdges, config: PlanningConfig) -
     """Annotate, prune and solve B problems together."""
     edges = estimate(vertices)
     kept = keep_vertices(vertices, edges, config)
-    fate = judge_edges(vertices, edges, kept, config.edge_threshold)
+    fate = judge_edges(vertices, edges, kept, config)
     usable = fate == Fate.KEPT
     values = value_iteration(np.where(usable, edges.reward, 0.0), np.where(usable, edges.discount, 0.0), config.sweeps)
     target = choose_target(values.action[:, CURRENT], usable[:, CURRENT], edges.distance[:, CURRENT])

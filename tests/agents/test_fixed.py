@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from skipper.agents.fixed import OptimalAgent, RandomAgent
-from skipper.agents.registry import FIXED, LEARNERS, Ingredients, learner_kind, make_fixed
-from skipper.types import TimeStep
+from skipper.agents.registry import LEARNERS, Ingredients, learner_kind, make_fixed
+from skipper.types import EnvironmentSpec, TimeStep
 
 
 class FakeOracle:
@@ -33,11 +33,12 @@ def test_the_random_agent_is_uniform_and_decided_by_its_generator():
 
 
 def test_agents_are_made_by_name():
-    given = Ingredients(7, np.random.default_rng(0), FakeOracle())
-    for name in FIXED:
+    spec = EnvironmentSpec((3, 3, 2), (11, 6), 7, 10, oracle=FakeOracle())
+    given = Ingredients(spec, np.random.default_rng(0))
+    for name in ("optimal", "random"):
         assert make_fixed(name, given).act(timestep(5)).action.shape == (5,)
     assert make_fixed("random", given).act(timestep(500)).action.max() == 6
-    with pytest.raises(ValueError, match="available: optimal, random; did you mean 'random'"):
+    with pytest.raises(ValueError, match="available: optimal, random, skipper-oracle; did you mean 'random'"):
         make_fixed("randm", given)
     with pytest.raises(ValueError, match="must be trained first"):
         make_fixed("modelfree", given)
@@ -48,5 +49,5 @@ def test_learning_agents_are_found_by_name():
         assert callable(learner_kind(name).train)
     with pytest.raises(ValueError, match="did you mean 'modelfree'"):
         learner_kind("model-free")
-    with pytest.raises(ValueError, match="does not learn; trainable: modelfree"):
+    with pytest.raises(ValueError, match="does not learn; trainable: modelfree, skipper"):
         learner_kind("random")

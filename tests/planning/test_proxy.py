@@ -35,7 +35,7 @@ def test_each_edge_is_told_why_it_went():
     distance = np.full((5, 5), 2.0)
     distance[2, 4] = 9.0
     kept = np.array([[True, True, True, False, True]])
-    fate = judge_edges(some, edges(distance, terminal=[False, False, False, False, True]), kept, 8.0)[0]
+    fate = judge_edges(some, edges(distance, terminal=[False, False, False, False, True]), kept, PlanningConfig())[0]
     assert fate[0].tolist() == [Fate.SELF_LOOP, Fate.INTO_CURRENT, Fate.KEPT, Fate.VERTEX_GONE, Fate.KEPT]
     assert fate[2].tolist() == [Fate.INTO_CURRENT, Fate.INTO_CURRENT, Fate.SELF_LOOP, Fate.VERTEX_GONE, Fate.TOO_LONG]
     assert fate[4].tolist()[:3] == [Fate.INTO_CURRENT, Fate.INTO_CURRENT, Fate.FROM_TERMINAL]
