@@ -246,10 +246,13 @@ def play_skipper(
 
 
 def untrained_skipper(config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
-    """An agent with the networks that ``config``'s seed begins with: for variants that ask the truth instead."""
+    """An agent with the networks that ``config``'s seed begins with: for variants that ask the truth instead.
+
+    It takes no random actions, so that nothing but the truth is tested.
+    """
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
-    return SkipperActor(SkipperPolicy(network, config, spec, rng), config.learning.epsilon_evaluation)
+    return SkipperActor(SkipperPolicy(network, config, spec, rng), epsilon=0.0)
 
 
 def _like(flags: Array, states: Array) -> Array:

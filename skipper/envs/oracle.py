@@ -242,7 +242,7 @@ class LavaOracle:
             gamma = np.take_along_axis(expected, np.repeat(cells[:, None], N, axis=1), axis=2).transpose(0, 2, 1)
         else:
             gamma = discount**distance
-        reward = np.where((cells == goals)[:, None, :], gamma / discount, 0.0)
+        reward = np.where((cells == goals)[:, None, :] & (distance > 0), gamma / discount, 0.0)
         return distance, gamma, reward, np.take_along_axis(tasks.table.terminal, cells, axis=1)
 
     def _recall(self, keys: list[tuple[bytes, int]], objects: Array, goals: Array) -> dict[tuple[bytes, int], Array]:

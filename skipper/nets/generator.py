@@ -108,7 +108,6 @@ class CheckpointGenerator(nn.Module):
     @torch.no_grad()
     def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
-        B, N = codes.shape  # noqa: N806
         context = self.fuse.context_part(self.context(observation))
         distinct, place = codes.unique(return_inverse=True)
         described = self.fuse.bits_part(codes_to_bits(distinct, self.bits))
@@ -117,9 +116,9 @@ class CheckpointGenerator(nn.Module):
                 tuple(part[row : row + 1] for part in context),  # type: ignore[arg-type]
                 tuple(part[place[row]] for part in described),  # type: ignore[arg-type]
             )
-            for row in range(B)
+            for row in range(len(codes))
         ]
-        return torch.stack(logits).reshape(B, N, -1)
+        return torch.stack(logits)
 
     def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
         """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""

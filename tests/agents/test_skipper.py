@@ -1,0 +1,208 @@
+"""Skipper's acting and learning machinery on small worlds. That it learns is not shown here yet."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from skipper.agents.checkpoints import imagine_vertices, learned_edges
+from skipper.agents.registry import Ingredients, learner_kind, make_fixed
+from skipper.agents.skipper import SkipperAgent, SkipperPolicy
+from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, WorldConfig
+from skipper.envs.oracle import LavaOracle, action_values, shortest_distances
+from skipper.envs.scene import LavaScene
+from skipper.envs.spec import environment_spec
+from skipper.envs.tasks import evaluation_tasks, training_tasks
+from skipper.envs.vector import LavaVectorEnv
+from skipper.nets.heads import discount_support
+from skipper.planning.proxy import CURRENT, GOAL
+from skipper.presets import preset
+from skipper.training.evaluate import play
+from skipper.training.loop import Loop
+from skipper.types import EnvironmentSpec, TimeStep
+
+WORLD = WorldConfig(6, 6, max_steps=20)
+TASKS = training_tasks(WORLD, 4, seed=0)
+
+
+def configuration(agent: str = "skipper-regen", **planning):
+    base = preset("debug", agent)
+    return replace(
+        base,
+        world=WORLD,
+        network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
+        generator=GeneratorConfig(width=4),
+        planning=replace(base.planning, **planning),
+    )
+
+
+def agent(name: str = "skipper-regen", **planning) -> SkipperAgent:
+    return SkipperAgent(configuration(name, **planning), environment_spec(WORLD))
+
+
+def loop_of(learner: SkipperAgent) -> Loop:
+    return Loop(learner, LavaVectorEnv(4, tasks=TASKS), learner.config.learning, seed=0)
+
+
+@pytest.mark.parametrize("difficulty", EVALUATION_DIFFICULTIES)
+def test_with_true_plans_and_policy_every_task_is_solved(difficulty):
+    tasks = evaluation_tasks(WorldConfig(8, 8), difficulty, 20, seed=0)
+    given = Ingredients(environment_spec(tasks.world), np.random.default_rng(0))
+    assert play(make_fixed("skipper-oracle", given), tasks, seed=0).success.all()
+
+
+def test_scenes_put_the_agent_where_it_is_wanted():
+    scene, rows, cells = LavaScene(), np.array([0, 1]), np.array([[3, 17], [30, 0]])
+    seen = TASKS.observe(rows, np.array([8, 9]))
+    placed = scene.place_agent(seen, cells)
+    for problem in range(2):
+        assert (placed[problem] == TASKS.observe(rows[[problem, problem]], cells[problem])).all()
+        assert scene.agent_cell(placed[problem]).tolist() == cells[problem].tolist()
+
+
+def test_true_edges_are_those_of_the_tables():
+    starts = [TASKS.table.starts[row, [0, 2, 5]] for row in range(2)]
+    states = np.array([[*starts[row], TASKS.table.goal[row]] for row in range(2)])
+    seen = np.stack([TASKS.observe(np.full(4, row), states[row]) for row in range(2)])
+    distance, discount, reward, terminal = LavaOracle(WORLD).edges(seen, 0.9)
+    steps = shortest_distances(TASKS).astype(float)
+    steps[steps > 1000] = np.inf
+    for row in range(2):
+        pairs = np.ix_(states[row], states[row])
+        assert (distance[row] == steps[row][pairs]).all()
+        np.testing.assert_allclose(discount[row], 0.9 ** steps[row][pairs])
+        assert (terminal[row] == TASKS.table.terminal[row, states[row]]).all()
+        assert (reward[row][:, :-1] == 0).all()
+        values = action_values(TASKS, discount=0.9)[row, states[row][:3]].max(-1)
+        np.testing.assert_allclose(reward[row][:3, -1], values, atol=1e-9)
+
+
+def test_vertices_are_the_current_state_imagined_ones_and_the_goal():
+    learner = agent()
+    generator = learner.core.network.generator
+    seen, goal = TASKS.observe(np.arange(3), np.array([1, 2, 3])), TASKS.observe(np.arange(3), TASKS.table.goal[:3])
+    codes = np.array([[5, 9], [7, 1], [0, 63]])
+    vertices = imagine_vertices(generator, LavaScene(), seen, goal, codes)
+    assert (vertices.observation[:, CURRENT] == seen).all()
+    assert (vertices.observation[:, GOAL] == goal).all()
+    assert (vertices.code[:, 1:-1] == codes).all()
+    assert (vertices.code[:, CURRENT] == generator.codes(torch.from_numpy(seen)).numpy()).all()
+    cells = generator.imagine(torch.from_numpy(seen), torch.from_numpy(codes)).argmax(-1).numpy()
+    assert (LavaScene().agent_cell(vertices.observation[:, 1]) == cells[:, 0]).all()
+
+
+def test_learned_edges_are_those_of_single_pairs():
+    network = agent().core.network
+    states = TASKS.observe(np.zeros(5, int), np.arange(5) * 7)
+    seen = np.stack([states, states[::-1]])
+    vertices = imagine_vertices(network.generator, LavaScene(), states[:1], states[1:2], np.zeros((1, 0), int))
+    edges = learned_edges(network.estimators, vertices._replace(observation=seen, present=np.ones((2, 5), bool)), 0.9)
+    estimators = network.estimators
+    with torch.no_grad():
+        sigma = estimators.partial(torch.from_numpy(states))
+        for i in range(5):
+            for j in range(5):
+                pair = sigma[i : i + 1], sigma[j : j + 1]
+                action = int(estimators.value.expectation(estimators.value(*pair))[0].argmax())
+                histogram = estimators.distance(*pair)[0, action]
+                assert edges.distance[0, i, j] == pytest.approx(
+                    float(estimators.distance.expectation(histogram)), rel=1e-4
+                )
+                gamma = estimators.distance.expectation(histogram, discount_support(16, 0.9))
+                assert edges.discount[1, 4 - i, 4 - j] == pytest.approx(float(gamma), rel=1e-4)
+
+
+def decisions(policy: SkipperPolicy, count: int = 12):
+    envs = LavaVectorEnv(4, tasks=TASKS)
+    observation, info = envs.reset(seed=0)
+    first = np.ones(4, bool)
+    for _ in range(count):
+        decision = policy.decide(TimeStep(observation, info["goal"], first))
+        yield first, decision, policy
+        observation, _, terminated, truncated, info = envs.step(decision.action)
+        first = terminated | truncated
+
+
+def test_a_plan_is_made_at_the_beginning_and_at_the_latest_when_time_runs_out():
+    learner = agent(match_states=True, timeout=3)
+    policy = SkipperPolicy(learner.core.network, learner.config, learner.spec, np.random.default_rng(0))
+    since = np.zeros(4, int)
+    for first, decision, _ in decisions(policy, 30):
+        assert decision.planned[first].all()
+        since = np.where(decision.planned, 1, since + 1)
+        assert since.max() <= 3
+        if decision.planned.any():
+            chosen = decision.plan.target >= 0
+            assert (decision.plan.targets[chosen] == decision.target[decision.planned][chosen]).all()
+
+
+def test_once_keeps_its_checkpoints_for_the_episode_and_regen_does_not():
+    kept = {}
+    for name in ("skipper-once", "skipper-regen"):
+        learner = agent(name, match_states=True, timeout=2)
+        policy = SkipperPolicy(learner.core.network, learner.config, learner.spec, np.random.default_rng(0))
+        same = []
+        before = None
+        for first, _, _ in decisions(policy, 10):
+            codes = policy.walk.codes[:, 1:-1].copy()
+            if before is not None:
+                same += (codes == before).all(-1)[~first].tolist()
+            before = codes
+        kept[name] = np.mean(same)
+    assert kept["skipper-once"] == 1.0
+    assert kept["skipper-regen"] < 0.8
+
+
+def test_the_goal_variant_always_aims_at_the_goal():
+    learner = agent("skipper-goal")
+    policy = SkipperPolicy(learner.core.network, learner.config, learner.spec, np.random.default_rng(0))
+    for _, decision, _ in decisions(policy, 5):
+        cells = LavaScene().agent_cell(decision.target)
+        assert all(cell in TASKS.table.goal for cell in cells)
+
+
+@pytest.mark.parametrize("delusion", [0.0, 0.25])
+def test_updates_lower_the_losses(delusion):
+    learner = agent()
+    settings = replace(learner.config.learning, delusion_scale=delusion, learning_rate=3e-3, learning_starts=10**9)
+    learner = SkipperAgent(replace(learner.config, learning=settings), learner.spec)
+    loop = loop_of(learner)
+    while loop.step < 400:
+        loop.advance()
+    metrics = [learner.learn() for _ in range(100)]
+    assert ("delusion" in metrics[0]) == (delusion > 0)
+    for name in ("reconstruction", "reward", "loss"):
+        assert np.mean([record[name] for record in metrics[-10:]]) < np.mean([record[name] for record in metrics[:10]])
+
+
+@pytest.mark.parametrize("name", ["skipper-once", "skipper-regen", "skipper-goal"])
+def test_a_saved_agent_continues_exactly(name):
+    one, two = loop_of(agent(name)), loop_of(agent(name))
+    while one.step < 240:
+        one.advance()
+    two.load_state_dict(one.state_dict())
+    for _ in range(10):
+        assert one.advance() == two.advance()
+    mine, its = one.learner.weights(), two.learner.weights()
+    assert all((mine[key] == its[key]).all() for key in mine)
+
+
+def test_playing_with_saved_weights_is_the_same_policy():
+    learner = agent()
+    player = learner_kind("skipper-regen").play(
+        learner.config, learner.spec, learner.weights(), np.random.default_rng(3)
+    )
+    seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
+    step = TimeStep(seen, goal, np.ones(4, bool))
+    expected = learner.evaluator(np.random.default_rng(3)).act(step)
+    found = player.act(step)
+    assert (found.action == expected.action).all()
+    assert (found.target == expected.target).all()
+
+
+def test_an_environment_without_a_scene_is_refused():
+    with pytest.raises(ValueError, match="must offer a Scene"):
+        SkipperAgent(configuration(), EnvironmentSpec((6, 6, 2), (11, 6), 4, 20))
+    with pytest.raises(ValueError, match="must offer an Oracle"):
+        make_fixed("optimal", Ingredients(EnvironmentSpec((6, 6, 2), (11, 6), 4, 20), np.random.default_rng(0)))
