@@ -108,6 +108,8 @@ class Evaluate:
             loaded = load(self.run_folder, self.seed)
             name, world = loaded.config.agent, self.world.changed(loaded.config.world)
             agent: Agent | None = loaded.agent
+            if (world.width, world.height) != (loaded.config.world.width, loaded.config.world.height):
+                raise ValueError("networks are made for one size of grid: --size must be that of the run")
         else:
             name, world, agent = str(self.agent), self.world.changed(WorldConfig()), None
         sets = task_sets(world, self.difficulties, self.episodes, self.seed, self.spread)
@@ -295,12 +297,13 @@ def results_table(results: dict[str, dict[str, Summary]]) -> Table:
 
 def chosen(arguments: list[str], option: str, default: str) -> str:
     """The value of an option that decides the defaults of all others, and so must be known before them."""
+    found = default
     for position, argument in enumerate(arguments):
         if argument == option and position + 1 < len(arguments):
-            return arguments[position + 1]
-        if argument.startswith(f"{option}="):
-            return argument.removeprefix(f"{option}=")
-    return default
+            found = arguments[position + 1]
+        elif argument.startswith(f"{option}="):
+            found = argument.removeprefix(f"{option}=")
+    return found
 
 
 def commands(base: RunConfig) -> Any:
@@ -324,5 +327,7 @@ def main() -> None:
         description = "Skipper: agents that plan at decision time and generalise zero-shot."
         command: Any = tyro.cli(commands(base), prog="skipper", description=description, config=options)
         command.run()
-    except (ValueError, OSError) as error:
-        sys.exit(f"skipper: error: {error}")
+    except (ValueError, OSError, MemoryError) as error:
+        sys.exit(f"skipper: error: {error or type(error).__name__}")
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells report it

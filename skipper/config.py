@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -203,6 +205,10 @@ class LearningConfig:
 
     def __post_init__(self) -> None:
         _check_positive(self, "batch_size", "steps_per_update", "sync_every", "learning_rate", "epsilon_steps")
+        _check_positive(self, "adam_epsilon", "gradient_clip")
+        _check_shares(self, "epsilon_start", "epsilon_end", "epsilon_evaluation")
+        if self.learning_starts < 0 or self.delusion_scale < 0:
+            raise ValueError("learning_starts and delusion_scale must not be negative")
         for name in ("task_discount", "policy_discount"):
             if not 0.0 < getattr(self, name) < 1.0:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
@@ -227,6 +233,7 @@ class ReplayConfig:
 
     def __post_init__(self) -> None:
         _check_positive(self, "capacity")
+        _check_shares(self, "alpha", "beta")
         if self.targets < 0:
             raise ValueError(f"targets must not be negative, got {self.targets}")
         if self.strategy not in get_args(Strategy):
@@ -248,6 +255,8 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         _check_positive(self, "evaluate_every", "evaluation_episodes")
+        if self.training_task_start not in get_args(Start):
+            raise ValueError(f"unknown training_task_start {self.training_task_start!r}; available: uniform, fixed")
 
 
 @dataclass(frozen=True)
@@ -282,14 +291,38 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         _check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")
-        if self.seed < 0 or self.tasks < 0:
-            raise ValueError(f"seed and tasks must not be negative, got {self.seed} and {self.tasks}")
+        if not 0 <= self.seed < 2**63 or self.tasks < 0:
+            raise ValueError(f"seed must be 0 to 2**63 - 1 and tasks not negative, got {self.seed} and {self.tasks}")
+        if self.replay.capacity <= self.world.max_steps:
+            raise ValueError(
+                f"capacity must exceed an episode's {self.world.max_steps} steps, got {self.replay.capacity}"
+            )
+        for level in self.evaluation.difficulties:  # refuses what cannot be evaluated before anything is trained
+            replace(self.world, difficulty=level, spread=self.evaluation.difficulty_spread)
 
 
 def _check_positive(config: Any, *names: str) -> None:
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{entry.name} must be a finite number, got {value}")
     for name in names:
         if not getattr(config, name) > 0:
             raise ValueError(f"{name} must be positive, got {getattr(config, name)}")
+
+
+def _check_shares(config: Any, *names: str) -> None:
+    for name in names:
+        if not 0.0 <= getattr(config, name) <= 1.0:
+            raise ValueError(f"{name} must be 0 to 1, got {getattr(config, name)}")
+
+
+def nearest_name(what: str, name: str, available: Iterable[str]) -> str:
+    """The message for a name that is not there, with the nearest one that is."""
+    names = sorted(available)
+    nearest = get_close_matches(name, names, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return f"unknown {what} {name!r:.80}; available: {', '.join(names)}{hint}"
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -304,9 +337,7 @@ def from_dict(kind: type[Config], data: Any, where: str = "configuration") -> Co
     known = {entry.name for entry in fields(cast(Any, kind))}
     for name in data:
         if name not in known:
-            nearest = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            raise ValueError(f"{where}: unknown field {name!r}{hint}")
+            raise ValueError(f"{where}: {nearest_name('field', name, known)}")
     if missing := sorted(known - data.keys()):
         raise ValueError(f"{where}: missing {', '.join(missing)}")
     hints = get_type_hints(kind)
@@ -323,7 +354,7 @@ def _parse(kind: Any, value: Any, where: str) -> Any:
     if get_origin(kind) is Literal:
         kind = str
     # JSON does not tell 4 from 4.0, and bool is an int in Python but not here.
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < 2**53:
         value = float(value)
     if type(value) is not kind:
         raise ValueError(f"{where}: wanted {kind.__name__}, got {value!r:.60}")

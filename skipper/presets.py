@@ -3,7 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from skipper.config import EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig, RunConfig, WorldConfig
+from skipper.config import (
+    EvaluationConfig,
+    LearningConfig,
+    NetworkConfig,
+    ReplayConfig,
+    RunConfig,
+    WorldConfig,
+    nearest_name,
+)
 
 # The paper to the number; the defaults of the configuration are the paper's.
 PAPER = RunConfig(preset="paper")
@@ -39,6 +47,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def preset(name: str, agent: str) -> RunConfig:
     """The configuration that a run of ``agent`` begins with."""
     if name not in PRESETS:
-        raise ValueError(f"unknown preset {name!r}; available: {', '.join(PRESETS)}")
+        raise ValueError(nearest_name("preset", name, PRESETS))
     base = PRESETS[name]
     return replace(base, agent=agent, planning=replace(base.planning, **VARIANTS.get(agent, {})))

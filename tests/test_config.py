@@ -144,5 +144,5 @@ def test_the_paper_preset_is_the_paper():
     assert (paper.evaluation.evaluate_every, paper.evaluation.evaluation_episodes) == (50_000, 20)
     assert not network.centred_embedding
     assert not network.pessimistic_heads
-    with pytest.raises(ValueError, match="available: paper, debug"):
+    with pytest.raises(ValueError, match="available: debug, paper"):
         preset("papers", "modelfree")

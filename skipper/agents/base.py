@@ -59,6 +59,8 @@ class Optimiser:
             raise NotFiniteError(f"the loss became {value}")
         self._adam.zero_grad(set_to_none=True)
         loss.backward()
+        if not all(torch.isfinite(p.grad).all() for p in self._parameters.values() if p.grad is not None):
+            raise NotFiniteError("a gradient became infinite or not a number")
         torch.nn.utils.clip_grad_value_(self._parameters.values(), self._clip)
         self._adam.step()
         return value

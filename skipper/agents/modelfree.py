@@ -20,6 +20,7 @@ from skipper.agents.base import (
 from skipper.config import NetworkConfig, RunConfig
 from skipper.losses import return_target, scalar_loss, weighted_mean
 from skipper.nets.heads import PairwiseHead, unit_support
+from skipper.nets.layers import seeded_initialisation
 from skipper.nets.partial import PartialStates
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
 
@@ -125,7 +126,8 @@ def play_modelfree(
     config: RunConfig, spec: EnvironmentSpec, weights: dict[str, Array], rng: np.random.Generator
 ) -> Agent:
     """An agent that acts with saved weights and holds nothing that only training needs."""
-    network = ValueNetwork(config.network, spec)
+    with seeded_initialisation(0):  # whatever they are, they are overwritten
+        network = ValueNetwork(config.network, spec)
     load_module_state(network, weights)
     return _evaluator(network, config, spec, rng)
 

@@ -1,14 +1,13 @@
 """Agents by name."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import NamedTuple
 
 import numpy as np
 
 from skipper.agents.fixed import OptimalAgent, RandomAgent
-from skipper.config import RunConfig
+from skipper.config import RunConfig, nearest_name
 from skipper.presets import preset
 from skipper.types import Agent, Array, EnvironmentSpec, Learner, oracle_of
 
@@ -67,7 +66,7 @@ def make_fixed(name: str, ingredients: Ingredients) -> Agent:
     if name in LEARNERS:
         raise ValueError(f"{name!r} must be trained first; give the folder of its run instead")
     if name not in FIXED:
-        raise ValueError(unknown("agent", name, FIXED))
+        raise ValueError(nearest_name("agent", name, FIXED))
     return FIXED[name](ingredients)
 
 
@@ -76,13 +75,5 @@ def learner_kind(name: str) -> Kind:
     if name in FIXED:
         raise ValueError(f"{name!r} does not learn; trainable: {', '.join(sorted(LEARNERS))}")
     if name not in LEARNERS:
-        raise ValueError(unknown("agent", name, LEARNERS))
+        raise ValueError(nearest_name("agent", name, LEARNERS))
     return LEARNERS[name]()
-
-
-def unknown(what: str, name: str, available: Iterable[str]) -> str:
-    """The message for a name that is not there, with the nearest one that is."""
-    names = sorted(available)
-    nearest = get_close_matches(name, names, n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    return f"unknown {what} {name!r}; available: {', '.join(names)}{hint}"

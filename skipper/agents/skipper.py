@@ -240,7 +240,8 @@ def play_skipper(
     config: RunConfig, spec: EnvironmentSpec, weights: dict[str, Array], rng: np.random.Generator
 ) -> Agent:
     """An agent that acts with saved weights and holds nothing that only training needs."""
-    network = SkipperNetwork(config, spec)
+    with seeded_initialisation(0):  # whatever they are, they are overwritten
+        network = SkipperNetwork(config, spec)
     load_module_state(network, weights)
     return SkipperActor(SkipperPolicy(network, config, spec, rng), config.learning.epsilon_evaluation)
 

@@ -194,8 +194,7 @@ class Replay:
 
     def _add_samples(self, step: Array, target: Array) -> None:
         count = len(step)
-        while self._sample_count + count > len(self._sample):
-            self._evict()
+        assert self._sample_count + count <= len(self._sample)  # states run out before samples do
         places = (self._sample_head + np.arange(count)) % len(self._sample)
         self._sample[places, 0] = step
         self._sample[places, 1] = target
@@ -226,7 +225,8 @@ class Replay:
         self._record_count -= 1
 
     def _priority(self, losses: Any) -> Any:
-        return (losses + 1e-6) ** self.config.alpha if self.config.prioritized else 1.0
+        # Rounding can take a divergence just below zero.
+        return (np.maximum(losses, 0.0) + 1e-6) ** self.config.alpha if self.config.prioritized else 1.0
 
     def _observations(self, slots: Array) -> Array:
         return self._rows[slots].reshape(len(slots), *self._shape)

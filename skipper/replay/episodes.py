@@ -1,4 +1,4 @@
-"""Whole episodes: those under way, one per environment, and those finished, in one ring of states."""
+"""Whole episodes, and those under way, one per environment."""
 
 from typing import NamedTuple
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from skipper.config import RunConfig, content_hash, differences, from_dict, to_dict
@@ -43,15 +45,22 @@ class RunFolder:
 
     def _claim(self) -> None:
         """Write the configuration into a new folder; an old one must hold the same."""
-        (self.path / CHECKPOINTS).mkdir(exist_ok=True)
         if not (self.path / CONFIG).exists():
+            # A process may have died between making the folder and writing its configuration.
+            foreign = {path.name for path in self.path.iterdir()} - {".lock", f".{CONFIG}.partial"}
+            if foreign:
+                raise ValueError(
+                    f"{self.path} is no run folder and not empty (it holds {min(foreign)!r}); choose another"
+                )
             entry = {"hash": self._hash, "config": to_dict(self.config)}
             text = json.dumps(entry, indent=2) + "\n"
             write_atomically(self.path / CONFIG, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-            return
         other = read_config(self.path)
         if changed := differences(other, self.config):
             raise ValueError(f"{self.path} holds a run with another configuration ({'; '.join(changed)})")
+        (self.path / CHECKPOINTS).mkdir(exist_ok=True)
+        for torn in (self.path / CHECKPOINTS).glob(".*.partial"):  # left by a process that was killed while writing
+            torn.unlink()
 
     def save_weights(self, step: int, weights: dict[str, Array]) -> None:
         """What acting needs, overwriting older weights."""
@@ -65,22 +74,36 @@ class RunFolder:
         for old in sorted((self.path / CHECKPOINTS).glob("step-*.safetensors"))[:-KEPT]:
             old.unlink()
 
-    def latest_checkpoint(self) -> tuple[dict[str, Any] | None, list[str]]:
-        """The newest checkpoint that can be trusted (None if there never was one), and why newer ones cannot."""
-        refused: list[str] = []
+    def restore_latest(self, restore: Callable[[dict[str, Any]], None]) -> tuple[bool, list[str]]:
+        """Hand the newest checkpoint that can be trusted to ``restore``.
+
+        Returns whether there was one, and why newer ones were refused; those are put aside, so that they do not
+        outlive the good ones. Where all are refused nothing is touched.
+        """
+        refused: dict[Path, str] = {}
         for path in sorted((self.path / CHECKPOINTS).glob("step-*.safetensors"), reverse=True):
             try:
-                entry = read_state(path, "checkpoint")
-                if entry["run"] != self._hash:
-                    raise DamagedFileError(f"{path} belongs to another run")
-                if path != self._checkpoint(entry["step"]):
-                    raise DamagedFileError(f"{path} is the checkpoint of step {entry['step']} under another name")
-                return entry["state"], refused
+                restore(self._read_checkpoint(path))
             except DamagedFileError as error:
-                refused.append(str(error))
+                refused[path] = str(error)
+            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+                refused[path] = f"{path} does not fit this version of the program ({type(error).__name__})"
+            else:
+                for old in refused:
+                    old.rename(old.with_suffix(".refused"))
+                return True, list(refused.values())
         if refused:
-            raise DamagedFileError(f"no checkpoint can be used: {'; '.join(refused)}")
-        return None, []
+            raise DamagedFileError(f"no checkpoint can be used: {'; '.join(refused.values())}")
+        return False, []
+
+    def _read_checkpoint(self, path: Path) -> dict[str, Any]:
+        entry = read_entry(path, "checkpoint", {"run": str, "step": int, "state": dict})
+        if entry["run"] != self._hash:
+            raise DamagedFileError(f"{path} belongs to another run")
+        if path != self._checkpoint(entry["step"]):
+            raise DamagedFileError(f"{path} is the checkpoint of step {entry['step']} under another name")
+        state: dict[str, Any] = entry["state"]
+        return state
 
     def _checkpoint(self, step: int) -> Path:
         return self.path / CHECKPOINTS / f"step-{step:012d}.safetensors"
@@ -105,8 +128,18 @@ def read_config(path: Path) -> RunConfig:
 
 def read_weights(path: Path, config: RunConfig) -> dict[str, Array]:
     """The weights of the run in a folder, which must be those of its configuration."""
-    entry = read_state(path / WEIGHTS, "weights")
+    entry = read_entry(path / WEIGHTS, "weights", {"run": str, "step": int, "weights": dict})
     if entry["run"] != content_hash(config):
         raise DamagedFileError(f"{path / WEIGHTS} belongs to another run than {path / CONFIG}")
     weights: dict[str, Array] = entry["weights"]
+    if not all(isinstance(array, np.ndarray) for array in weights.values()):
+        raise DamagedFileError(f"{path / WEIGHTS} holds something else than weights")
     return weights
+
+
+def read_entry(path: Path, kind: str, wanted: dict[str, type]) -> dict[str, Any]:
+    """A verified file whose fields are the wanted ones, of the wanted types."""
+    entry = read_state(path, kind)
+    if {name: type(value) for name, value in entry.items()} != wanted:
+        raise DamagedFileError(f"{path} does not hold what a {kind} of this version holds")
+    return entry

@@ -39,7 +39,7 @@ class ProgressDisplay:
 
     def say(self, text: str) -> None:
         """One line above the bar."""
-        self._progress.console.print(text, highlight=False, soft_wrap=True)
+        self._progress.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, step: int, metrics: dict[str, float]) -> None:
         """Move the bar; often called, seldom drawn."""

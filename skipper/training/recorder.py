@@ -29,6 +29,8 @@ class Recorder:
 
     def __init__(self, path: Path, position: dict[str, int] | None, step: int) -> None:
         lengths = position or {EVALUATIONS: 0, METRICS: 0}
+        if lengths.keys() != {EVALUATIONS, METRICS} or any(type(length) is not int for length in lengths.values()):
+            raise ValueError("the positions of the records are not those of a run")
         for name, length in lengths.items():
             if length and (not (path / name).exists() or (path / name).stat().st_size < length):
                 raise ValueError(f"{path / name} is shorter than its checkpoint remembers; was it edited?")
@@ -54,7 +56,8 @@ class Recorder:
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
-        return {name: file.tell() for name, file in self._files.items()}
+        # Not tell(): where a file was truncated, it stands beyond the end until something is written.
+        return {name: os.fstat(file.fileno()).st_size for name, file in self._files.items()}
 
     def close(self) -> None:
         """Write out what is pending."""

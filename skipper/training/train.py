@@ -82,20 +82,27 @@ class Run:
         env_seed = int(np.random.default_rng([config.seed, *b"environments"]).integers(2**32))
         self.loop = Loop(learner, envs, config.learning, env_seed)
         self._sums: dict[str, float] = {}  # of the updates since the last record
+        self._saved = -1  # the step of the newest checkpoint
         self.recorder = self._restore()
         self._clock, self._clock_step = time.monotonic(), self.loop.step
 
     def _restore(self) -> Recorder:
         """Continue from the newest good checkpoint, if there is one."""
-        state, refused = self.folder.latest_checkpoint()
+        recorders: list[Recorder] = []
+
+        def restore(state: dict[str, Any]) -> None:
+            self.loop.load_state_dict(state["loop"])
+            self._sums = state["sums"]
+            recorders.append(Recorder(self.folder.path, state["recorder"], self.loop.step))
+
+        found, refused = self.folder.restore_latest(restore)
         for reason in refused:
             self.display.say(f"refused: {reason}; the checkpoint before it is used")
-        if state is None:
+        if not found:
             return Recorder(self.folder.path, None, 0)
-        self.loop.load_state_dict(state["loop"])
-        self._sums = state["sums"]
+        self._saved = self.loop.step
         self.display.say(f"continuing at step {self.loop.step:,}")
-        return Recorder(self.folder.path, state["recorder"], self.loop.step)
+        return recorders[-1]
 
     def go(self, stop: Stop) -> bool:
         """Train to the end or until asked to stop; True at the end."""
@@ -109,8 +116,10 @@ class Run:
             self._record(before, updates)
             if self._passed(before, self.config.evaluation.evaluate_every):
                 self._evaluate()
-            if stop.asked or self._passed(before, self.config.checkpoint_every):
+            if self._passed(before, self.config.checkpoint_every):
                 self._save()
+        if self._saved != self.loop.step:
+            self._save()
         return self.loop.step >= self.config.steps
 
     def _passed(self, before: int, every: int) -> bool:
@@ -150,6 +159,7 @@ class Run:
     def _save(self) -> None:
         state = {"loop": self.loop.state_dict(), "sums": dict(self._sums), "recorder": self.recorder.position()}
         self.folder.save_checkpoint(self.loop.step, state)
+        self._saved = self.loop.step
 
 
 def train(config: RunConfig, out: Path, display: Display | None = None, stop: Stop | None = None) -> bool:
@@ -171,5 +181,5 @@ def train(config: RunConfig, out: Path, display: Display | None = None, stop: St
                 return run.go(stop)
             except NotFiniteError as error:
                 raise ValueError(
-                    f"training ended at step {run.loop.step:,}: {error}; the last checkpoint is good"
+                    f"training ended at step {run.loop.step:,}: {error}; what was saved before is intact"
                 ) from error

@@ -42,12 +42,15 @@ def read_state(path: Path, kind: str) -> dict[str, Any]:
             raise DamagedFileError(f"{path} holds {found!r}, not {kind!r}")
         if header["digest"] != _digest(kind, tree, arrays):
             raise DamagedFileError(f"{path} is damaged: its content does not match its checksum")
-        return _join(json.loads(tree), arrays)
+        state = _join(json.loads(tree), arrays)
+        if not isinstance(state, dict):
+            raise DamagedFileError(f"{path} holds no state")
+        return state
     except DamagedFileError:
         raise
     except FileNotFoundError:
         raise DamagedFileError(f"{path} does not exist") from None
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedFileError(f"{path} cannot be read: {type(error).__name__}") from None
 
 
@@ -56,6 +59,9 @@ def write_atomically(path: Path, write: Any) -> None:
     temporary = path.with_name(f".{path.name}.partial")
     try:
         write(temporary)
+        mask = os.umask(0)  # the only way to ask for it
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -87,6 +93,7 @@ def _split(state: Any, path: str, arrays: dict[str, Array]) -> Any:
     if isinstance(state, dict):
         return {name: _split(value, f"{path}/{name}", arrays) for name, value in state.items()}
     if isinstance(state, np.ndarray):
+        assert path not in arrays, f"two arrays would share the name {path!r}"
         arrays[path] = np.asarray(state, order="C")
         return {_ARRAY: path}
     return state
