@@ -3,6 +3,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from skipper.config import (
+    EvaluationConfig,
     LearningConfig,
     NetworkConfig,
     ReplayConfig,
@@ -79,8 +80,8 @@ def changed(**fields):
 @pytest.mark.parametrize(
     ("data", "wanted"),
     [
-        (changed(sed=3), "unknown field 'sed'; did you mean 'seed'"),
-        (changed(learning__batchsize=3), r"learning: unknown field 'batchsize'; did you mean 'batch_size'"),
+        (changed(sed=3), "unknown field 'sed'.*did you mean 'seed'"),
+        (changed(learning__batchsize=3), r"learning: unknown field 'batchsize'.*did you mean 'batch_size'"),
         (changed(seed="3"), "seed: wanted int, got '3'"),
         (changed(seed=True), "seed: wanted int, got True"),
         (changed(seed=3.5), "seed: wanted int"),
@@ -123,11 +124,25 @@ def test_the_hash_is_that_of_the_content():
         (RunConfig, {"steps": 0}),
         (RunConfig, {"seed": -1}),
         (RunConfig, {"tasks": -1}),
+        (RunConfig, {"seed": 10**23}),
+        (LearningConfig, {"epsilon_start": 7.0}),
+        (LearningConfig, {"gradient_clip": float("nan")}),
+        (LearningConfig, {"learning_starts": -1}),
+        (ReplayConfig, {"alpha": float("nan")}),
+        (ReplayConfig, {"beta": -3.0}),
+        (EvaluationConfig, {"training_task_start": "anywhere"}),
     ],
 )
 def test_impossible_numbers_are_refused(kind, fields):
     with pytest.raises(ValueError, match=next(iter(fields))):
         kind(**fields)
+
+
+def test_what_cannot_work_together_is_refused():
+    with pytest.raises(ValueError, match="capacity must exceed an episode's 64 steps"):
+        RunConfig(replay=ReplayConfig(capacity=64))
+    with pytest.raises(ValueError, match="leaves no path"):
+        RunConfig(evaluation=EvaluationConfig(difficulties=(0.3, 0.99)))
 
 
 def test_the_paper_preset_is_the_paper():

@@ -12,6 +12,7 @@ from skipper.envs.tasks import tasks_from_text
 from skipper.losses import total_loss
 from skipper.nets.heads import discount_support
 from skipper.nets.layers import seeded_initialisation
+from skipper.replay.buffer import Samples
 
 TASKS = tasks_from_text("A.#\n...\n.#G")
 CONFIG = LearningConfig(learning_rate=3e-3)
@@ -92,3 +93,46 @@ def test_all_heads_learn_the_truth():
     # Only the way to the goal is paid, and only where it is the target: the policy goes nowhere else on purpose.
     goal = target == TASKS.table.goal[0]
     assert abs(reward - 0.99 ** (steps - 1))[goal & known].mean() < 0.1
+
+
+def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
+    batch, _ = every_pair()
+    settings = NetworkConfig(embedding=8, partial_width=16, hidden=32)
+    with seeded_initialisation(1):
+        online, frozen = (EstimatorNetwork(settings, environment_spec(TASKS.world)) for _ in range(2))
+    given = []
+    module = __import__("skipper.agents.estimators", fromlist=["scalar_loss"])
+    real = module.scalar_loss
+    monkeypatch.setattr(
+        module, "scalar_loss", lambda logits, aim, support: given.append(aim) or real(logits, aim, support)
+    )
+    estimator_losses(online, frozen, batch, CONFIG)
+    with torch.no_grad():
+        after, aim = online.partial(batch.next_observation), online.partial(batch.target)
+        action = online.value.expectation(online.value(after, aim)).argmax(-1)
+        after, aim = frozen.partial(batch.next_observation), frozen.partial(batch.target)
+        index = torch.arange(len(action)), action
+        value, reward, distance = (
+            head.expectation(head(after, aim)[index]) for head in (frozen.value, frozen.reward, frozen.distance)
+        )
+    over = batch.reached | batch.terminated
+    assert (batch.reached & ~batch.terminated).any()
+    expected = [
+        torch.where(batch.reached, 1.0, torch.where(batch.terminated, 0.0, 0.95 * value)),
+        batch.reward + torch.where(over, 0.0, 0.99 * reward),
+        torch.where(batch.reached, 1.0, torch.where(batch.terminated, torch.inf, 1 + distance)),
+    ]
+    for found, wanted in zip(given, expected, strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_other_targets_can_take_the_place_of_the_samples_own():
+    samples = Samples(
+        *(
+            np.zeros((2, 3, 3, 2), np.uint8) if name in ("observation", "next_observation", "target") else np.zeros(2)
+            for name in Samples._fields
+        )
+    )
+    other = torch.ones(2, 3, 3, 2, dtype=torch.uint8)
+    assert (Hindsight.of(samples).target == 0).all()
+    assert (Hindsight.of(samples, other).target == 1).all()

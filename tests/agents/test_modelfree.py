@@ -190,3 +190,77 @@ def test_pessimistic_heads_begin_at_their_worst():
     assert gloomy.max() < 0.1
     far = PairwiseHead(4, hidden=8, actions=2, support=distance_support(16), favoured=-1)
     assert far.expectation(far(torch.randn(5, 4), torch.randn(5, 4))).min() > 15
+
+
+def test_gradients_that_are_not_finite_change_nothing():
+    network = torch.nn.Linear(1, 1, bias=False)
+    optimiser = Optimiser(network, LearningConfig())
+    before = network.weight.item()
+    with pytest.raises(NotFiniteError, match="gradient"):
+        optimiser.step((network.weight - network.weight.detach()).abs().sqrt().sum())  # finite, with an infinite slope
+    assert network.weight.item() == before
+
+
+def test_the_loss_is_weighted_per_sample_and_taken_actions_only_and_priorities_are_not_weighted(monkeypatch):
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    feed(agent)
+    replay = agent.core.experience.replay
+    replay.update(np.arange(24), np.linspace(0.01, 5.0, 24))
+    batch = replay.sample(CONFIG.learning.batch_size, CONFIG.replay.beta, named_rng(CONFIG.seed, "sample"))
+    seen = {}
+    real = __import__("skipper.agents.modelfree", fromlist=["scalar_loss"]).scalar_loss
+
+    def spy(logits, target, support):
+        seen["logits"], seen["losses"] = logits.detach().clone(), real(logits, target, support)
+        return seen["losses"]
+
+    monkeypatch.setattr("skipper.agents.modelfree.scalar_loss", spy)
+    monkeypatch.setattr(agent.core, "sample", lambda: batch)
+    with torch.no_grad():
+        logits = agent.core.network(torch.from_numpy(batch.observation))
+    loss = agent.learn()["loss"]
+    rows = torch.arange(len(batch.action)), torch.from_numpy(batch.action)
+    torch.testing.assert_close(seen["logits"], logits[rows])
+    losses = seen["losses"].detach().numpy()
+    assert batch.weight.min() < 0.9
+    assert loss == pytest.approx(float((losses * batch.weight).mean()), rel=1e-5)
+    # Of a sample that was drawn twice both losses are the same.
+    priorities = replay.state_dict()["priorities"][batch.places]
+    np.testing.assert_allclose(priorities, (losses.astype(np.float64) + 1e-6) ** 0.6, rtol=1e-4)
+
+
+def test_importance_weights_reach_full_strength_at_the_end(monkeypatch):
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    feed(agent)
+    betas = []
+    real = agent.core.experience.replay.sample
+    monkeypatch.setattr(
+        agent.core.experience.replay, "sample", lambda batch, beta, rng: betas.append(beta) or real(batch, beta, rng)
+    )
+    for step in (0, CONFIG.steps // 2, CONFIG.steps, 10 * CONFIG.steps):
+        agent.core.steps = step
+        agent.learn()
+    assert betas == pytest.approx([0.4, 0.7, 1.0, 1.0])
+
+
+def test_copies_of_the_network_keep_their_rhythm_over_a_resume():
+    agent = ModelFreeAgent(CONFIG, SPEC)
+    feed(agent, steps=7)  # 14 steps: one copy was made, at 10
+    agent.learn()
+    other = ModelFreeAgent(CONFIG, SPEC)
+    other.load_state_dict(agent.state_dict())
+    before = other.core.target_network.state_dict()["head.layers.0.weight"].clone()
+    feed(other, steps=2)  # 18: not yet
+    assert (other.core.target_network.state_dict()["head.layers.0.weight"] == before).all()
+    feed(other, steps=1)  # 20
+    assert not (other.core.target_network.state_dict()["head.layers.0.weight"] == before).all()
+
+
+def test_adam_is_the_configured_one():
+    network = torch.nn.Linear(2, 1, bias=False)
+    network.weight.data.zero_()
+    optimiser = Optimiser(network, LearningConfig(learning_rate=0.1, adam_epsilon=0.5, gradient_clip=0.3))
+    optimiser.step((network.weight * torch.tensor([[0.2, 50.0]])).sum())
+    # The first step of Adam is lr * g / (|g| + eps), each entry clipped on its own.
+    expected = torch.tensor([[-0.1 * 0.2 / 0.7, -0.1 * 0.3 / 0.8]])
+    torch.testing.assert_close(network.weight.detach(), expected)

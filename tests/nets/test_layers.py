@@ -40,10 +40,11 @@ def test_a_residual_block_computed_by_hand():
     block = ResidualBlock(1)
     for parameter in block.parameters():
         nn.init.constant_(parameter, 0.0)
-    block.widen.weight.data[:, :, 1, 1] = 2.0  # both inner channels see twice the cell itself
+    block.widen.weight.data[0, :, 1, 1] = 2.0  # one inner channel sees twice the cell itself,
+    block.widen.weight.data[1, :, 1, 1] = -5.0  # the other its opposite
     block.narrow.weight.data[:, :, 1, 1] = 1.0
     x = torch.tensor([[[[3.0, -1.0]]]])
-    assert block(x).tolist() == [[[[3.0 + 2 * 6.0, -1.0]]]]
+    assert block(x).tolist() == [[[[3.0 + 6.0, -1.0]]]]  # ReLU comes before both convolutions
 
 
 def test_the_encoder_keeps_the_grid():

@@ -81,6 +81,15 @@ def test_configuration_chooses_between_selector_and_ablation():
         assert module(observation).shape == (2, 20)
 
 
+def test_every_field_of_the_configuration_reaches_the_network():
+    spec = EnvironmentSpec((12, 12, 2), (11, 6), 4, 64)
+    config = NetworkConfig(embedding=6, centred_embedding=True, field_size=5, fields=3, partial_width=10)
+    module = PartialStates(config, spec)
+    assert module.select.fields.weight.shape == (10, 6, 5, 5)
+    assert module.select.top == 3
+    assert module.encode.embed.words[0].weight.mean(0).abs().max() < 1e-6
+
+
 def test_the_papers_shapes():
     module = PartialStates(NetworkConfig(), EnvironmentSpec((12, 12, 2), (11, 6), 4, 64))
     assert module.select.fields.weight.shape == (128, 16, 8, 8)

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from skipper.agents.base import Experience
 from skipper.config import ReplayConfig
+from skipper.presets import DEBUG
 from skipper.replay.buffer import Replay
 from skipper.replay.episodes import Episode, EpisodeBuilder
-from skipper.types import Transition
+from skipper.types import EnvironmentSpec, Transition
 
 
 def episode(first: int, steps: int, terminated: bool = True) -> Episode:
@@ -215,3 +217,46 @@ def test_longer_episodes_than_announced_are_refused():
     builder.append(transition([1], [False], [False]))
     with pytest.raises(ValueError, match="longer than the 2 steps"):
         builder.append(transition([2], [False], [False]))
+
+
+def test_the_strategy_reaches_the_samples():
+    buffer, rng = replay(capacity=200, strategy="future"), np.random.default_rng(0)
+    buffer.add(episode(0, 50), rng)
+    batch = buffer.sample(500, 0.4, rng)
+    assert (number(batch.target) > number(batch.observation)).all()
+
+
+def test_a_loss_of_zero_leaves_a_sample_drawable_and_rounding_below_zero_does_no_harm():
+    buffer, rng = replay(capacity=50, targets=0), np.random.default_rng(0)
+    buffer.add(episode(0, 4), rng)
+    buffer.update(np.arange(4), np.array([0.0, -1e-7, -1e-5, 0.0]))
+    batch = buffer.sample(400, 0.4, rng)
+    assert set(batch.places) == {0, 1, 2, 3}
+    assert np.isfinite(batch.weight).all()
+
+
+def test_ends_of_overwritten_episodes_are_forgotten():
+    buffer, rng = replay(capacity=30, targets=0), np.random.default_rng(0)
+    for index in range(40):
+        buffer.add(episode(index * 40, int(rng.integers(1, 12)), terminated=True), rng)
+    for index in range(10):
+        buffer.add(episode(2000 + index * 40, 11, terminated=False), rng)
+    batch = buffer.sample(500, 0.4, rng)
+    assert not batch.terminated.any()
+
+
+def test_experience_under_way_and_its_random_stream_are_saved():
+    spec = EnvironmentSpec((1, 1, 1), (256,), 4, 5)
+    one, two = (Experience(DEBUG, spec, ReplayConfig(capacity=100)) for _ in range(2))
+    count = DEBUG.environments
+    step = lambda start, end: transition([start] * count, [end] * count, [False] * count)  # noqa: E731
+    for state in range(5):
+        one.append(step(state, state == 4))
+    one.append(step(10, False))
+    two.load_state_dict(one.state_dict())
+    for which in (one, two):
+        for state in (11, 12, 13):
+            which.append(step(state, state == 13))
+    left, right = (which.replay.state_dict() for which in (one, two))
+    assert (left["sample"] == right["sample"]).all()
+    assert (left["rows"] == right["rows"]).all()

@@ -86,3 +86,9 @@ def test_a_saved_tree_continues_exactly():
 def test_shapes_are_checked():
     with pytest.raises(AssertionError):
         SumTree(4).update(np.arange(3), np.ones(1))
+
+
+def test_rounding_at_the_very_end_does_not_lead_into_an_empty_half():
+    tree = SumTree(2)
+    tree.update(np.array([0]), np.array([0.3]))
+    assert (tree.sample(np.full(64, np.nextafter(1, 0))) == 0).all()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -5,8 +7,10 @@ from scipy.stats import binomtest
 from skipper.agents.fixed import OptimalAgent, RandomAgent
 from skipper.config import EVALUATION_DIFFICULTIES, WorldConfig
 from skipper.envs.oracle import LavaOracle
+from skipper.envs.render import scenery_of
 from skipper.envs.tasks import evaluation_tasks, tasks_from_text, training_tasks
-from skipper.training.evaluate import Episodes, play, summarise, wilson_interval
+from skipper.presets import DEBUG
+from skipper.training.evaluate import Episodes, evaluate_learner, play, summarise, wilson_interval
 from skipper.types import Decision, TimeStep
 
 
@@ -90,3 +94,58 @@ def test_the_random_agent_hardly_ever_crosses_the_lava():
     for difficulty in EVALUATION_DIFFICULTIES:
         tasks = evaluation_tasks(WorldConfig(), difficulty, 1000, seed=0)
         assert play(RandomAgent(4, np.random.default_rng(0)), tasks, seed=0).success.mean() < 0.02
+
+
+class Recorded:
+    """A learner that is only looked at: remembers what its evaluators are shown at the beginning of episodes."""
+
+    def __init__(self) -> None:
+        self.seen: list[np.ndarray] = []
+
+    def evaluator(self, rng):
+        return self
+
+    def act(self, timestep: TimeStep) -> Decision:
+        if timestep.first.all():
+            self.seen.append(timestep.observation.copy())
+        return Decision(np.full(len(timestep.first), 3))
+
+
+def looked_at(step: int = 0, **evaluation) -> tuple[list[np.ndarray], dict]:
+    config = replace(DEBUG, world=WorldConfig(8, 8), evaluation=replace(DEBUG.evaluation, **evaluation))
+    learner = Recorded()
+    results = evaluate_learner(learner, config, training_tasks(config.world, 3, seed=0), step)
+    return learner.seen, results
+
+
+def scenes(observations: np.ndarray) -> set[bytes]:
+    return {scenery_of(observation)[0].tobytes() for observation in observations}
+
+
+def test_evaluation_during_training_looks_at_training_tasks_and_at_new_unseen_ones():
+    tasks = training_tasks(WorldConfig(8, 8), 3, seed=0)
+    known = scenes(tasks.observe(np.arange(3), tasks.table.start))
+    seen, results = looked_at(evaluation_episodes=6)
+    assert list(results) == ["training", "0.25", "0.35", "0.45", "0.55"]
+    assert scenes(seen[0]) == known  # six episodes of three tasks
+    for unseen in seen[1:]:
+        assert len(scenes(unseen)) == 6
+        assert not scenes(unseen) & known
+    later, _ = looked_at(step=100, evaluation_episodes=6)
+    assert not scenes(later[1]) & scenes(seen[1])
+    again, _ = looked_at(evaluation_episodes=6)
+    assert all((one == two).all() for one, two in zip(seen, again, strict=True))
+
+
+def test_training_tasks_may_be_evaluated_from_uniform_starts():
+    own, _ = looked_at(evaluation_episodes=30)
+    uniform, _ = looked_at(evaluation_episodes=30, training_task_start="uniform")
+    starts = [{int((image[..., 0] == 10).argmax()) for image in seen[0]} for seen in (own, uniform)]
+    assert len(starts[0]) <= 3 < 10 < len(starts[1])
+
+
+def test_the_spread_of_difficulties_is_that_of_the_configuration():
+    for spread, counts in ((0.0, 1), (0.05, 2)):
+        seen, _ = looked_at(evaluation_episodes=40, difficulty_spread=spread)
+        assert len({int((scenery_of(image)[0] == 9).sum()) for image in seen[2]}) >= counts
+        assert (len({int((scenery_of(image)[0] == 9).sum()) for image in seen[2]}) == 1) == (spread == 0.0)

@@ -56,3 +56,19 @@ def test_evaluations_are_read_back(tmp_path):
     (tmp_path / EVALUATIONS).write_text("{half")
     with pytest.raises(ValueError, match="not every line is JSON"):
         read_evaluations(tmp_path)
+
+
+def test_positions_are_right_before_anything_new_is_written(tmp_path):
+    recorder = Recorder(tmp_path, None, 0)
+    recorder.metrics(1, {"loss": 1.0})
+    recorder.close()
+    recorder = Recorder(tmp_path, None, 0)
+    assert recorder.position() == {EVALUATIONS: 0, METRICS: 0}
+    recorder.close()
+
+
+@pytest.mark.parametrize("position", [{"../elsewhere": 0}, {EVALUATIONS: 0}, {EVALUATIONS: "0", METRICS: 0}])
+def test_positions_of_other_files_are_refused(tmp_path, position):
+    with pytest.raises(ValueError, match="not those of a run"):
+        Recorder(tmp_path, position, 0)
+    assert not (tmp_path.parent / "elsewhere").exists()

@@ -14,6 +14,7 @@ from skipper.agents.modelfree import ModelFreeAgent
 from skipper.presets import DEBUG
 from skipper.training.progress import ProgressDisplay
 from skipper.training.train import Silence, Stop, train
+from skipper.training.verified import read_state
 
 SHORT = replace(DEBUG, steps=800)
 
@@ -197,3 +198,67 @@ def test_the_display_shows_steps_speed_and_success(tmp_path):
         display.progress(5, {"steps_per_s": 3.0})
         display.evaluation(5, {"training": {"success": 0.5}})
     assert quiet.getvalue() == "step         5  success: training 0.50\n"
+
+
+def test_an_interruption_after_taking_records_back_can_be_resumed(tmp_path):
+    """A kill before the first checkpoint leaves records that no checkpoint knows of."""
+    config = replace(SHORT, checkpoint_every=10_000)
+
+    class Die(Watcher):
+        def progress(self, step: int, metrics: dict[str, float]) -> None:
+            if step >= 300:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "parts", Die())
+    stop = Stop()
+    train(config, tmp_path / "parts", StopAt(100, stop), stop)
+    assert train(config, tmp_path / "parts")
+    train(config, tmp_path / "whole")
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+
+
+def test_asked_to_stop_before_the_first_step_it_saves_all_the_same(tmp_path):
+    stop = Stop()
+    stop.asked = True
+    assert not train(SHORT, tmp_path, None, stop)
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 1
+    assert train(SHORT, tmp_path)
+
+
+def test_two_threads_resume_exactly_too(tmp_path):
+    config = replace(SHORT, threads=2)
+    train(config, tmp_path / "whole")
+    stop = Stop()
+    train(config, tmp_path / "parts", StopAt(500, stop), stop)
+    train(config, tmp_path / "parts")
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+
+
+def test_the_seed_reaches_the_environments(tmp_path):
+    """Nothing is learned here, so that only tasks, starts and exploration can differ."""
+    blind = replace(SHORT, learning=replace(SHORT.learning, learning_starts=10**9))
+    states = []
+    for seed in (0, 1):
+        train(replace(blind, seed=seed), tmp_path / str(seed))
+        newest = sorted((tmp_path / str(seed) / "checkpoints").iterdir())[-1]
+        states.append(read_state(newest, "checkpoint")["state"]["loop"]["envs"]["states"])
+    assert not (states[0] == states[1]).any()
+
+
+def test_the_weights_are_those_of_the_last_step(tmp_path):
+    train(SHORT, tmp_path)
+    saved = read_state(tmp_path / "weights.safetensors", "weights")
+    assert saved["step"] == 800
+    newest = sorted((tmp_path / "checkpoints").iterdir())[-1]
+    network = read_state(newest, "checkpoint")["state"]["loop"]["learner"]["core"]["network"]
+    assert all((saved["weights"][name] == network[name]).all() for name in network)
+
+
+def test_loading_leaves_the_global_random_stream_alone(tmp_path):
+    train(SHORT, tmp_path)
+    before = torch.random.get_rng_state()
+    agent = skipper.load(tmp_path)
+    assert (torch.random.get_rng_state() == before).all()
+    with pytest.raises(ValueError, match="whole numbers"):
+        agent.act(np.ones((5, 5, 2)))
