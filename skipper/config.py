@@ -124,9 +124,9 @@ class NetworkConfig:
 class GeneratorConfig:
     """The checkpoint generator (paper, App. "Checkpoint Generator")."""
 
-    bits: int = 6
+    description_bits: int = 6
     """Binary latents of a partial description."""
-    width: int = 32
+    generator_width: int = 32
     """Channels of its embeddings; later layers are two and four times as wide."""
     entropy_scale: float = 2.5e-4
     """Weight of the entropy of the partial descriptions."""
@@ -134,7 +134,7 @@ class GeneratorConfig:
     """Updates of one cycle of that weight: it rises over the first half and then stays."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "bits", "width", "entropy_period")
+        _check_positive(self, "description_bits", "generator_width", "entropy_period")
 
 
 @dataclass(frozen=True)

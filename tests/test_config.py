@@ -1,4 +1,4 @@
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 
 import pytest
 
@@ -161,3 +161,12 @@ def test_the_paper_preset_is_the_paper():
     assert not network.pessimistic_heads
     with pytest.raises(ValueError, match="available: debug, paper"):
         preset("papers", "modelfree")
+
+
+def test_no_two_fields_of_a_run_share_a_name():
+    """The command line has no rooms: every field is an option of its own name."""
+    names = []
+    for entry in fields(RunConfig):
+        value = getattr(PAPER, entry.name)
+        names += [inner.name for inner in fields(value)] if is_dataclass(value) else [entry.name]
+    assert len(names) == len(set(names))

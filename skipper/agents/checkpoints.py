@@ -45,7 +45,7 @@ def imagine_vertices(
 
 def sample_codes(count: int, config: RunConfig, rng: np.random.Generator) -> Array:
     """(count, checkpoints) different codes for each of ``count`` problems."""
-    return distinct_codes(count, config.planning.checkpoints, config.generator.bits, rng)
+    return distinct_codes(count, config.planning.checkpoints, config.generator.description_bits, rng)
 
 
 @torch.no_grad()

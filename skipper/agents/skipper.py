@@ -196,7 +196,7 @@ class SkipperAgent:
         """(B,) distance losses towards imagined states, which may not exist (App., "Delusion Suppression")."""
         generator, core = self.core.network.generator, self.core
         B = len(batch.action)  # noqa: N806
-        codes = torch.from_numpy(self._imagine_rng.integers(2**self.config.generator.bits, size=B))
+        codes = torch.from_numpy(self._imagine_rng.integers(2**self.config.generator.description_bits, size=B))
         with torch.no_grad():
             logits = generator.fuse(generator.context(batch.observation), codes_to_bits(codes, generator.bits))
         # Sampling from a softmax: the largest of logits with Gumbel noise.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from skipper.envs.oracle import optimal_path
 from skipper.envs.render import TILE, render_rgb
@@ -50,6 +51,8 @@ def draw_learning_curves(curves: Mapping[str, list[dict[str, Any]]], path: Path)
             axes.fill_between(steps, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         axes.set_title("training tasks" if name == "training" else f"unseen, difficulty {name}")
         axes.set_xlabel("environment steps")
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.set_ylim(-0.02, 1.02)
     panels[0].set_ylabel("success")
     panels[0].legend()

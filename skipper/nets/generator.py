@@ -21,14 +21,14 @@ class PartialDescription(nn.Module):
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
         width, height, _ = spec.shape
-        base = config.width
+        base = config.generator_width
         layers: list[nn.Module] = [BagOfWords(spec.vocabulary, base), ResidualBlock(base)]
         for channels in (base, 2 * base):
             kernel = min(3, width), min(3, height)  # on tiny grids there is no room for more
             width, height = width - kernel[0] + 1, height - kernel[1] + 1
             layers += [nn.Conv2d(channels, 2 * channels, kernel), ResidualBlock(2 * channels)]
         self.features = nn.Sequential(*layers)
-        self.bits = nn.Linear(4 * base, 2 * config.bits)
+        self.bits = nn.Linear(4 * base, 2 * config.description_bits)
 
     def forward(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to logits (B, bits, 2)."""
@@ -46,11 +46,11 @@ class Fuser(nn.Module):
 
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
-        self.width = config.width
-        self.spread = nn.Linear(2 * config.bits, 4 * config.width)
-        self.unfold = nn.ConvTranspose2d(4 * config.width, config.width, spec.shape[:2])
-        self.mix = ResidualBlock(2 * config.width)
-        self.locate = nn.Conv2d(2 * config.width, 1, 1)
+        self.width = config.generator_width
+        self.spread = nn.Linear(2 * config.description_bits, 4 * config.generator_width)
+        self.unfold = nn.ConvTranspose2d(4 * config.generator_width, config.generator_width, spec.shape[:2])
+        self.mix = ResidualBlock(2 * config.generator_width)
+        self.locate = nn.Conv2d(2 * config.generator_width, 1, 1)
 
     def describe(self, bits: Tensor) -> Tensor:
         """(B, bits, 2) one-hot to (B, width, W, H)."""
@@ -95,8 +95,8 @@ class CheckpointGenerator(nn.Module):
 
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
-        self.bits = config.bits
-        self.context = BagOfWords(spec.vocabulary, config.width)
+        self.bits = config.description_bits
+        self.context = BagOfWords(spec.vocabulary, config.generator_width)
         self.description = PartialDescription(config, spec)
         self.fuse = Fuser(config, spec)
 

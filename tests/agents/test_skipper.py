@@ -32,7 +32,7 @@ def configuration(agent: str = "skipper-regen", **planning):
         base,
         world=WORLD,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-        generator=GeneratorConfig(width=4),
+        generator=GeneratorConfig(generator_width=4),
         planning=replace(base.planning, **planning),
     )
 

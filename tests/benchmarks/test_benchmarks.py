@@ -38,6 +38,6 @@ def test_updates_are_measured_in_flop_and_as_a_share_of_the_machine():
 
 def test_replay_is_measured_when_it_is_full():
     result = bench_replay(samples=20_000, batch=8)
-    assert 18_000 <= result["samples"] <= 20_000
+    assert 20_000 <= result["samples"] < 20_200
     assert result["bytes_per_sample"] <= 32
     assert min(result[name] for name in ("add_samples_per_s", "sample_ms", "update_ms", "pairs_4x8x8_ms")) > 0

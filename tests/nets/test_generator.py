@@ -15,7 +15,7 @@ from skipper.nets.generator import (
 )
 from skipper.nets.layers import seeded_initialisation
 
-CONFIG = GeneratorConfig(width=8)
+CONFIG = GeneratorConfig(generator_width=8)
 
 
 def generator(world: WorldConfig, config: GeneratorConfig = CONFIG) -> CheckpointGenerator:
@@ -120,7 +120,7 @@ def test_entropy_is_worst_for_bits_that_never_change():
 def test_it_learns_to_say_where_the_agent_is():
     world = WorldConfig(5, 5, difficulty=0.3)
     tasks = training_tasks(world, 4, seed=0)
-    module = generator(world, GeneratorConfig(width=16))
+    module = generator(world, GeneratorConfig(generator_width=16))
     adam = torch.optim.Adam(module.parameters(), lr=2e-3)
     rng = np.random.default_rng(0)
     for _ in range(400):
