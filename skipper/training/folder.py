@@ -52,8 +52,7 @@ class RunFolder:
                 raise ValueError(
                     f"{self.path} is no run folder and not empty (it holds {min(foreign)!r}); choose another"
                 )
-            entry = {"hash": self._hash, "config": to_dict(self.config)}
-            text = json.dumps(entry, indent=2) + "\n"
+            text = config_text(self.config)
             write_atomically(self.path / CONFIG, lambda temporary: temporary.write_text(text, encoding="utf-8"))
         other = read_config(self.path)
         if changed := differences(other, self.config):
@@ -113,7 +112,8 @@ def read_config(path: Path) -> RunConfig:
     """The configuration of the run in a folder."""
     file = path / CONFIG
     try:
-        entry = json.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        entry = json.loads(text)
     except FileNotFoundError:
         raise ValueError(f"{path} is not a run folder: it has no {CONFIG}") from None
     except (ValueError, OSError, RecursionError) as error:
@@ -121,9 +121,14 @@ def read_config(path: Path) -> RunConfig:
     if not isinstance(entry, dict) or entry.keys() != {"hash", "config"}:
         raise DamagedFileError(f"{file} is no configuration: it needs 'hash' and 'config'")
     config = from_dict(RunConfig, entry["config"], str(file))
-    if entry["hash"] != content_hash(config):
+    if text != config_text(config):  # to the byte: what was written by hand may not be what its author meant
         raise DamagedFileError(f"{file} was changed: its content does not match its hash")
     return config
+
+
+def config_text(config: RunConfig) -> str:
+    """What ``config.json`` holds."""
+    return json.dumps({"hash": content_hash(config), "config": to_dict(config)}, indent=2) + "\n"
 
 
 def read_weights(path: Path, config: RunConfig) -> dict[str, Array]:
