@@ -341,7 +341,11 @@ def from_dict(kind: type[Config], data: Any, where: str = "configuration") -> Co
     if missing := sorted(known - data.keys()):
         raise ValueError(f"{where}: missing {', '.join(missing)}")
     hints = get_type_hints(kind)
-    return kind(**{name: _parse(hints[name], value, f"{where}.{name}") for name, value in data.items()})
+    values = {name: _parse(hints[name], value, f"{where}.{name}") for name, value in data.items()}
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 def _parse(kind: Any, value: Any, where: str) -> Any:
