@@ -10,7 +10,7 @@ from pathlib import Path
 
 PROGRAM = Path(sys.executable).parent / "skipper"
 # Checkpoints so often that many of the kills fall into the writing of one.
-OPTIONS = ["train", "--preset", "debug", "--steps", "2400", "--checkpoint-every", "20", "--evaluate-every", "300"]
+OPTIONS = ["train", "--preset", "debug", "--steps", "3000", "--checkpoint-every", "20", "--evaluate-every", "300"]
 KILLS = 20
 
 
@@ -37,7 +37,7 @@ def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
         # Let it come back to life and make some progress, then strike at any moment.
         while process.poll() is None and newest(parts) == before:
             time.sleep(0.002)
-        time.sleep(moments.uniform(0.0, 0.08))
+        time.sleep(moments.uniform(0.0, 0.06))
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert process.returncode == -signal.SIGKILL, f"ended by itself after {kills} kills: the run is too short"
