@@ -122,7 +122,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class GeneratorConfig:
-    """The checkpoint generator (paper, App. "Checkpoint Generator")."""
+    """The checkpoint generator (paper, App. "Checkpoint Generator"); agents that imagine nothing ignore it."""
 
     description_bits: int = 6
     """Binary latents of a partial description."""
@@ -139,7 +139,7 @@ class GeneratorConfig:
 
 @dataclass(frozen=True)
 class PlanningConfig:
-    """Proxy problems and how they are followed (paper, App. Alg. 1 and "Planning")."""
+    """Proxy problems and how they are followed (paper, Alg. 1, App. "Planning"); agents that do not plan ignore it."""
 
     checkpoints: int = 30
     """States that are imagined for a proxy problem, beside the current state and the goal."""

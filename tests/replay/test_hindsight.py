@@ -28,9 +28,8 @@ def test_the_future_lies_after_the_transition():
 
 
 def test_each_draw_is_uniform_over_the_candidates():
-    units = np.random.default_rng(0).random((1, 1)), np.linspace(0, 1, 3000, endpoint=False)
     counts = np.zeros(4, int)
-    for unit in units[1]:
+    for unit in np.linspace(0, 1, 3000, endpoint=False):
         _, targets = relabel(np.arange(4), np.full((3, 1), unit), "episode")
         counts[targets[0]] += 1
     assert counts.tolist() == [0, 1000, 1000, 1000]

@@ -41,7 +41,6 @@ def test_only_the_first_episode_of_each_task_counts():
         """Fails the first episode and wins the second in one task, the other way round in the other; a third waits."""
 
         def __init__(self) -> None:
-            self.first_goals: list[bytes] = []
             self.episodes = np.array([-1, -1, -1])
 
         def act(self, timestep: TimeStep) -> Decision:
