@@ -13,6 +13,7 @@ Dynamics = Literal["lava", "walls"]
 Start = Literal["uniform", "fixed"]
 Strategy = Literal["episode", "future"]
 Regenerate = Literal["once", "trigger", "step"]
+Truth = Literal["edges", "rewards", "terminal", "vertices", "policy"]
 
 EVALUATION_DIFFICULTIES = (0.25, 0.35, 0.45, 0.55)
 
@@ -132,9 +133,13 @@ class GeneratorConfig:
     """Weight of the entropy of the partial descriptions."""
     entropy_period: int = 10_000
     """Updates of one cycle of that weight: it rises over the first half and then stays."""
+    generator_every: int = 1
+    """Updates of the estimators for each one of the generator, which learns faster than they do; paper: 1."""
+    learned_goal: bool = False
+    """Imagine the goal too, as a state whose entering was rewarded, instead of being told it (paper, conclusions)."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "description_bits", "generator_width", "entropy_period")
+        _check_positive(self, "description_bits", "generator_width", "entropy_period", "generator_every")
 
 
 @dataclass(frozen=True)
@@ -159,19 +164,24 @@ class PlanningConfig:
     """When vertices are imagined anew: "once" an episode, at every planning ("trigger"), or at every "step"."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
-    oracle_plan: bool = False
-    """Plan with true edges, whatever their length, instead of estimates (an ablation)."""
-    oracle_policy: bool = False
-    """Walk with the optimal policy instead of the learned one (an ablation)."""
+    truth: tuple[Truth, ...] = ()
+    """What comes from ground truth instead of being learned (ablations): all of "edges", which are then not cut for
+    their length (oracle plan); only their "rewards" or "terminal" states; "vertices", random reachable states instead
+    of imagined ones; the "policy" that walks (oracle policy)."""
+    wander: int = 1
+    """Random steps after a plan that found no edge at all, before planning again; paper: 1."""
     match_states: bool = False
     """See by whole observations, not by partial descriptions, whether a checkpoint is met; not in the paper."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout")
+        _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout", "wander")
         if self.checkpoints < 0 or self.kept < 2:
             raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and kept {self.kept}")
         if self.regenerate not in get_args(Regenerate):
             raise ValueError(f"unknown regenerate {self.regenerate!r}; available: {', '.join(get_args(Regenerate))}")
+        for part in self.truth:
+            if part not in get_args(Truth):
+                raise ValueError(nearest_name("truth", part, get_args(Truth)))
 
 
 @dataclass(frozen=True)
@@ -187,6 +197,8 @@ class LearningConfig:
     sync_every: int = 8_000
     """Environment steps between copies of the online to the target network."""
     learning_rate: float = 2.5e-4
+    final_rate: float = 1.0
+    """Share of the learning rate that is left at the end; it falls linearly over the second half. Paper: all of it."""
     adam_epsilon: float = 1.5e-4
     gradient_clip: float = 1.0
     """Largest absolute value of a gradient's entries."""
@@ -196,6 +208,12 @@ class LearningConfig:
     """Discount of the intrinsic reward for reaching a target."""
     delusion_scale: float = 0.0
     """Weight of the distance losses towards imagined states; the paper's delusion suppression uses 0.25."""
+    hindsight_bound: bool = False
+    """Believe the episode: a target that it came to k steps later is at most k away. Not in the paper, and only true
+    of deterministic worlds: under slip it is optimistic."""
+    frozen_acting: bool = False
+    """Act in training with the target network, whose partial states can be remembered between copies; not in the
+    paper. Evaluation always acts with the online network."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01
@@ -206,7 +224,7 @@ class LearningConfig:
     def __post_init__(self) -> None:
         _check_positive(self, "batch_size", "steps_per_update", "sync_every", "learning_rate", "epsilon_steps")
         _check_positive(self, "adam_epsilon", "gradient_clip")
-        _check_shares(self, "epsilon_start", "epsilon_end", "epsilon_evaluation")
+        _check_shares(self, "final_rate", "epsilon_start", "epsilon_end", "epsilon_evaluation")
         if self.learning_starts < 0 or self.delusion_scale < 0:
             raise ValueError("learning_starts and delusion_scale must not be negative")
         for name in ("task_discount", "policy_discount"):
@@ -230,10 +248,21 @@ class ReplayConfig:
     """Exponent of the losses that priorities are."""
     beta: float = 0.4
     """Exponent of the importance weights at the beginning; it rises to 1 over the run."""
+    all_pairs: bool = False
+    """Learn from all pairs of some transitions and targets of a few episodes, each state encoded once, instead of
+    single samples by priority; not in the paper. The settings below say how many."""
+    pair_episodes: int = 6
+    """Episodes per update."""
+    pair_transitions: int = 6
+    """Consecutive transitions of each episode; the states between them are targets too."""
+    pair_targets: int = 4
+    """Further targets of each episode, from anywhere in it."""
+    other_episodes: float = 0.0
+    """Share of these targets that comes from other episodes of the same task, if the environment tells tasks apart."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "capacity")
-        _check_shares(self, "alpha", "beta")
+        _check_positive(self, "capacity", "pair_episodes", "pair_transitions", "pair_targets")
+        _check_shares(self, "alpha", "beta", "other_episodes")
         if self.targets < 0:
             raise ValueError(f"targets must not be negative, got {self.targets}")
         if self.strategy not in get_args(Strategy):

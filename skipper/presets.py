@@ -40,7 +40,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "skipper-once": {"regenerate": "once"},
     "skipper-regen": {"regenerate": "trigger"},
     "skipper-goal": {"always_goal": True},
-    "skipper-oracle": {"oracle_plan": True, "oracle_policy": True, "match_states": True},
+    "skipper-oracle": {"truth": ("edges", "policy"), "match_states": True},
 }
 
 

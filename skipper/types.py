@@ -23,8 +23,14 @@ class TimeStep(NamedTuple):
 class Scene(Protocol):
     """How an environment draws its agent: what an agent that imagines states must be told."""
 
+    def scenery(self, observations: Array) -> Array:
+        """(B, ...) what of observations (B, W, H, C) stays the same in all states of a task and no other."""
+
     def agent_cell(self, observations: Array) -> Array:
         """(B,) cells of the agents in observations (B, W, H, C)."""
+
+    def goal_cell(self, observations: Array) -> Array:
+        """(B,) the cells of the goals in observations (B, W, H, C)."""
 
     def place_agent(self, observations: Array, cells: Array) -> Array:
         """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""
@@ -119,6 +125,9 @@ class Oracle(Protocol):
 
     def distances(self, observations: Array, targets: Array) -> Array:
         """(B,) true numbers of steps from observations to targets, ``inf`` where there is no way."""
+
+    def reachable(self, observations: Array) -> Array:
+        """(B, S) bool, the cells that can be entered from observations (B, W, H, C) and do not end the episode."""
 
     def edges(self, observations: Array, discount: float) -> tuple[Array, Array, Array, Array]:
         """True distance, discount and reward (B, N, N) of all pairs of states (B, N, W, H, C), and terminal (B, N)."""

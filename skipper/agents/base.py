@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from skipper.config import LearningConfig, ReplayConfig, RunConfig
+from skipper.hashing import content_hashes
 from skipper.nets.layers import seeded_initialisation
-from skipper.replay.buffer import Replay, Samples
-from skipper.replay.episodes import EpisodeBuilder
+from skipper.replay.buffer import NO_TASK, Pairs, Replay, Samples
+from skipper.replay.episodes import Episode, EpisodeBuilder
 from skipper.types import Array, Decision, EnvironmentSpec, TimeStep, Transition
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -47,19 +48,21 @@ class Optimiser:
 
     def __init__(self, network: nn.Module, config: LearningConfig) -> None:
         self._parameters = dict(network.named_parameters())
-        self._clip = config.gradient_clip
+        self._clip, self._rate = config.gradient_clip, config.learning_rate
         self._adam = torch.optim.Adam(
             self._parameters.values(), lr=config.learning_rate, eps=config.adam_epsilon, fused=True
         )
 
-    def step(self, loss: Tensor) -> float:
-        """One update; returns the loss as a number, which must be finite."""
+    def step(self, loss: Tensor, share: float = 1.0) -> float:
+        """One update at ``share`` of the learning rate; returns the loss as a number, which must be finite."""
         value = float(loss.detach())
+        self._adam.param_groups[0]["lr"] = share * self._rate
         if not np.isfinite(value):
             raise NotFiniteError(f"the loss became {value}")
         self._adam.zero_grad(set_to_none=True)
         loss.backward()
-        if not all(torch.isfinite(p.grad).all() for p in self._parameters.values() if p.grad is not None):
+        gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
+        if not torch.isfinite(torch.nn.utils.get_total_norm(gradients)):
             raise NotFiniteError("a gradient became infinite or not a number")
         torch.nn.utils.clip_grad_value_(self._parameters.values(), self._clip)
         self._adam.step()
@@ -102,12 +105,19 @@ class Experience:
     def __init__(self, config: RunConfig, spec: EnvironmentSpec, replay: ReplayConfig) -> None:
         self.replay = Replay(replay, spec.shape)
         self._building = EpisodeBuilder(config.environments, spec.longest, spec.shape)
+        self._scene = spec.scene
         self._rng = named_rng(config.seed, "store")
 
     def append(self, transition: Transition) -> None:
         """Take one transition of every environment."""
         for episode in self._building.append(transition):
-            self.replay.add(episode, self._rng)
+            self.replay.add(episode, self._rng, self._task_of(episode))
+
+    def _task_of(self, episode: Episode) -> int:
+        """A number that the episodes of a task share, if the environment tells tasks apart."""
+        if self._scene is None:
+            return NO_TASK
+        return int(content_hashes(self._scene.scenery(episode.observation[:1]).reshape(1, -1))[0])
 
     def state_dict(self) -> dict[str, Any]:
         """Finished and unfinished episodes."""
@@ -140,13 +150,15 @@ class LearningCore(Generic[Network]):
         self.sample_rng = named_rng(config.seed, "sample")
         self.steps = self.updates = self._syncs = 0
 
-    def observe(self, transition: Transition) -> None:
-        """Store the transition; copy the network from time to time."""
+    def observe(self, transition: Transition) -> bool:
+        """Store the transition; copy the network from time to time, and say so."""
         self.experience.append(transition)
         self.steps += len(transition.action)
-        if self.steps // self.config.learning.sync_every > self._syncs:
+        due = self.steps // self.config.learning.sync_every > self._syncs
+        if due:
             self._syncs = self.steps // self.config.learning.sync_every
             self.target_network.load_state_dict(self.network.state_dict())
+        return due
 
     def sample(self) -> Samples:
         """A batch by priority; importance weights grow to full strength over the run."""
@@ -154,12 +166,20 @@ class LearningCore(Generic[Network]):
         beta += (1.0 - beta) * min(self.steps / self.config.steps, 1.0)
         return self.experience.replay.sample(self.config.learning.batch_size, beta, self.sample_rng)
 
-    def update(self, loss: Tensor, batch: Samples, losses: Tensor) -> float:
-        """One step down ``loss``; the per-sample ``losses`` (B,) become the batch's priorities."""
-        value = self.optimiser.step(loss)
-        self.experience.replay.update(batch.places, losses.detach().numpy())
+    def sample_pairs(self) -> Pairs:
+        """All pairs of some transitions and targets of some episodes."""
+        return self.experience.replay.sample_pairs(self.sample_rng)
+
+    def update(self, loss: Tensor) -> float:
+        """One step down ``loss``, at a rate that may fall over the second half of the run."""
+        late = max(2.0 * min(self.steps / self.config.steps, 1.0) - 1.0, 0.0)
+        value = self.optimiser.step(loss, 1.0 - late * (1.0 - self.config.learning.final_rate))
         self.updates += 1
         return value
+
+    def prioritise(self, batch: Samples, losses: Tensor) -> None:
+        """Make the per-sample ``losses`` (B,) the batch's priorities."""
+        self.experience.replay.update(batch.places, losses.detach().numpy())
 
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimiser, experience, random stream and counters."""

@@ -1,5 +1,6 @@
 """Checkpoints: imagining them, estimating the ways between them, and remembering which one is being walked to."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +10,12 @@ from torch import Tensor, nn
 from skipper.agents.base import observations_tensor
 from skipper.agents.estimators import EstimatorNetwork
 from skipper.config import RunConfig
-from skipper.nets.generator import CheckpointGenerator, distinct_codes
+from skipper.nets.generator import CheckpointGenerator, GoalGenerator, distinct_codes
 from skipper.nets.heads import PairwiseHead, discount_support
 from skipper.planning.proxy import Edges, Vertices, merge_equal
 from skipper.types import Array, EnvironmentSpec, Scene
 
+LONG_AGO = 1_000_000
 CHUNK = 4096  # pairs of vertices that are estimated together: more would not stay in the processor's cache
 
 
@@ -24,23 +26,50 @@ class SkipperNetwork(nn.Module):
         super().__init__()
         self.estimators = EstimatorNetwork(config.network, spec)
         self.generator = CheckpointGenerator(config.generator, spec)
+        self.goal = GoalGenerator(config.generator, spec) if config.generator.learned_goal else None
 
 
 @torch.no_grad()
 def imagine_vertices(
-    generator: CheckpointGenerator, scene: Scene, observation: Array, goal: Array, codes: Array
+    generator: CheckpointGenerator,
+    scene: Scene,
+    ends: tuple[Array, Array],
+    codes: Array,
+    *,
+    describe: bool = True,
 ) -> Vertices:
-    """The current states (B, ...), the states that ``codes`` (B, N) describe in their contexts, and the goals.
+    """The current states and goals ``ends`` (B, ...), and between them the states that ``codes`` (B, N) describe.
 
-    An imagined state keeps the code that it was imagined from; only the other two are described anew.
+    An imagined state keeps the code that it was imagined from; only the ends are described anew, and where states are
+    compared whole not even they.
     """
-    B = len(observation)  # noqa: N806
+    observation, goal = ends
     logits = generator.imagine(observations_tensor(observation), torch.from_numpy(codes))  # (B, N, S)
     imagined = scene.place_agent(observation, logits.argmax(-1).numpy())
-    ends = generator.codes(observations_tensor(np.concatenate([observation, goal]))).numpy()
     states = np.concatenate([observation[:, None], imagined, goal[:, None]], axis=1)
-    all_codes = np.concatenate([ends[:B, None], codes, ends[B:, None]], axis=1)
+    end_codes = np.full((2, len(observation)), -1)
+    if describe:
+        end_codes = generator.codes(observations_tensor(np.concatenate(ends))).numpy().reshape(2, -1)
+    all_codes = np.concatenate([end_codes[0, :, None], codes, end_codes[1, :, None]], axis=1)
     return Vertices(states, all_codes, merge_equal(states))
+
+
+def true_vertices(
+    generator: CheckpointGenerator,
+    scene: Scene,
+    ends: tuple[Array, Array],
+    reachable: Array,
+    rng: np.random.Generator,
+    count: int,
+) -> Vertices:
+    """As ``imagine_vertices``, with ``count`` random of the reachable cells (B, S), different while there are enough."""
+    observation, goal = ends
+    order = np.where(reachable, rng.random(reachable.shape), 2.0).argsort(-1)  # reachable cells first
+    number = np.maximum(reachable.sum(-1, keepdims=True), 1)
+    cells = np.take_along_axis(order, np.arange(count)[None] % number, axis=1)  # (B, count)
+    states = np.concatenate([observation[:, None], scene.place_agent(observation, cells), goal[:, None]], axis=1)
+    flat = observations_tensor(states.reshape(-1, *observation.shape[1:]))
+    return Vertices(states, generator.codes(flat).numpy().reshape(states.shape[:2]), merge_equal(states))
 
 
 def sample_codes(count: int, config: RunConfig, rng: np.random.Generator) -> Array:
@@ -49,10 +78,16 @@ def sample_codes(count: int, config: RunConfig, rng: np.random.Generator) -> Arr
 
 
 @torch.no_grad()
-def learned_edges(network: EstimatorNetwork, vertices: Vertices, discount: float) -> Edges:
-    """What the estimators say of all pairs of vertices, under the checkpoint policy's greedy actions."""
+def learned_edges(
+    network: EstimatorNetwork, vertices: Vertices, discount: float, partial: Callable[[Tensor], Tensor] | None = None
+) -> Edges:
+    """What the estimators say of all pairs of vertices, under the checkpoint policy's greedy actions.
+
+    ``partial`` may be a table of the network's partial states.
+    """
     B, N = vertices.present.shape  # noqa: N806
-    sigma = network.partial(observations_tensor(vertices.observation.reshape(B * N, *vertices.observation.shape[2:])))
+    states = observations_tensor(vertices.observation.reshape(B * N, *vertices.observation.shape[2:]))
+    sigma = (partial or network.partial)(states)
     terminal = network.terminal(sigma).argmax(-1) == 1
     sigma = sigma.unflatten(0, (B, N))
     parts = [
@@ -105,7 +140,7 @@ def new_walk(environments: int, vertices: int, shape: tuple[int, int, int]) -> W
         target=np.zeros((environments, *shape), np.uint8),
         target_code=np.full(environments, -1),
         planned_code=np.full(environments, -1),
-        steps=np.zeros(environments, np.int64),
+        steps=np.full(environments, LONG_AGO),
         aiming=np.zeros(environments, bool),
     )
 

@@ -1,17 +1,20 @@
 """Edge estimation and the checkpoint policy: four heads on partial states, learned from hindsight (Sec. 3.3)."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from skipper.agents.base import observations_tensor
 from skipper.config import LearningConfig, NetworkConfig
+from skipper.hashing import content_hashes
 from skipper.losses import distance_target, reward_target, scalar_loss, terminal_loss, value_target
 from skipper.nets.heads import PairwiseHead, distance_support, unit_support
 from skipper.nets.layers import mlp
 from skipper.nets.partial import PartialStates
-from skipper.replay.buffer import Samples
+from skipper.replay.buffer import Pairs, Samples
 from skipper.types import EnvironmentSpec
 
 
@@ -37,60 +40,142 @@ class EstimatorNetwork(nn.Module):
         self.terminal = mlp(config.partial_width, config.hidden, 2)
 
 
-class Hindsight(NamedTuple):
-    """A batch of transitions with targets, as tensors."""
+class PartialTable:
+    """The partial states of a network that stands still, remembered by content and encoded once each.
 
-    observation: Tensor  # (B, W, H, C)
-    action: Tensor  # (B,)
-    reward: Tensor  # (B,)
-    next_observation: Tensor  # (B, W, H, C)
-    terminated: Tensor  # (B,) bool
-    target: Tensor  # (B, W, H, C)
+    Whoever changes the network must ``forget``. It is saved with the run, since encoding in another batch may round
+    differently.
+    """
+
+    def __init__(self, network: EstimatorNetwork, width: int, capacity: int = 16_384) -> None:
+        self._network = network
+        self._partial = torch.zeros(capacity, width)
+        self._places: dict[int, int] = {}
+
+    @torch.no_grad()
+    def __call__(self, state: Tensor) -> Tensor:
+        """(M, W, H, C) to (M, D)."""
+        keys = content_hashes(state.flatten(1).numpy()).tolist()
+        if not all(key in self._places for key in keys):
+            if len(self._places) + len(keys) > len(self._partial):
+                self.forget()
+            new = {key: row for row, key in enumerate(keys) if key not in self._places}
+            begin = len(self._places)
+            self._partial[begin : begin + len(new)] = self._network.partial(state[list(new.values())])
+            self._places.update(zip(new, range(begin, begin + len(new)), strict=True))
+        return self._partial[[self._places[key] for key in keys]]
+
+    def forget(self) -> None:
+        """The network has changed."""
+        self._places.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is remembered."""
+        keys = np.array(list(self._places), np.int64)
+        return {"keys": keys, "partial": self._partial[: len(keys)].numpy().copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Remember it again."""
+        self._places = {key: place for place, key in enumerate(state["keys"].tolist())}
+        self._partial[: len(self._places)] = torch.from_numpy(state["partial"])
+
+
+class Hindsight(NamedTuple):
+    """P transitions with a target each, as indices into M states, so that each state is encoded once."""
+
+    state: Tensor  # (M, W, H, C)
+    source: Tensor  # (P,) into state
+    next: Tensor  # (P,) into state
+    target: Tensor  # (P,) into state
+    action: Tensor  # (P,)
+    reward: Tensor  # (P,)
+    terminated: Tensor  # (P,) bool
+    reached: Tensor  # (P,) bool, whether the next state is the target
+    steps: Tensor  # (P,) in which the target was reached in hindsight, inf where it was not or nobody knows
 
     @classmethod
-    def of(cls, samples: Samples, target: Tensor | None = None) -> "Hindsight":
-        """Samples of the replay buffer, with their own targets or others in their place."""
+    def of_samples(cls, samples: Samples) -> "Hindsight":
+        """Single samples: three states each."""
+        B = len(samples.action)  # noqa: N806
+        state = np.concatenate([samples.observation, samples.next_observation, samples.target])
+        source, after, target = torch.arange(3 * B).split(B)
+        reached = (samples.next_observation == samples.target).reshape(B, -1).all(1)
         return cls(
-            observations_tensor(samples.observation),
+            observations_tensor(state),
+            source,
+            after,
+            target,
             torch.from_numpy(samples.action),
             torch.from_numpy(samples.reward),
-            observations_tensor(samples.next_observation),
             torch.from_numpy(samples.terminated),
-            observations_tensor(samples.target) if target is None else target,
+            torch.from_numpy(reached),
+            torch.full((B,), torch.inf),
         )
 
-    @property
-    def reached(self) -> Tensor:
-        """(B,) whether the next observation is the target."""
-        return (self.next_observation == self.target).flatten(1).all(1)
+    @classmethod
+    def of_pairs(cls, pairs: Pairs) -> "Hindsight":
+        """Pairs of a few episodes."""
+        columns = (pairs.source, pairs.next, pairs.target, pairs.action, pairs.reward, pairs.terminated)
+        rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in (*columns, pairs.reached, pairs.steps))
+        return cls(observations_tensor(pairs.observation), *rest)
+
+    def aiming_at(self, targets: Tensor, rows: Tensor, chosen: Tensor) -> "Hindsight":
+        """The transitions ``rows`` (R,) once more, each towards ``targets[chosen]``, which are new states."""
+        target = len(self.state) + chosen
+        again = Hindsight(torch.cat([self.state, targets]), *(column[rows] for column in self[1:]))
+        reached = (again.state[again.next] == again.state[target]).flatten(1).all(1)
+        return again._replace(target=target, reached=reached, steps=torch.full((len(rows),), torch.inf))
+
+    def and_also(self, other: "Hindsight") -> "Hindsight":
+        """Both, one after the other; the states of ``other`` begin with those of this one."""
+        columns = (torch.cat(both) for both in zip(self[1:], other[1:], strict=True))
+        return Hindsight(other.state, *columns)
 
 
 def estimator_losses(
-    online: EstimatorNetwork, frozen: EstimatorNetwork, batch: Hindsight, config: LearningConfig
+    online: EstimatorNetwork,
+    frozen: EstimatorNetwork,
+    batch: Hindsight,
+    config: LearningConfig,
+    remembered: PartialTable | None = None,
 ) -> dict[str, Tensor]:
-    """Per-sample losses (B,) of all four heads; one next action, chosen by the online policy, serves them all."""
-    B = len(batch.action)  # noqa: N806
-    rows = torch.arange(B)
-    reached = batch.reached
-    source, after, target = online.partial(torch.cat([batch.observation, batch.next_observation, batch.target])).split(
-        B
-    )  # (B, D) each
+    """Per-pair losses (P,) of all four heads; one next action, chosen by the online policy, serves them all.
+
+    ``remembered`` are partial states of the frozen network.
+    """
+    rows = torch.arange(len(batch.action))
+    sigma = online.partial(batch.state)  # (M, D)
+
+    def estimate(head: PairwiseHead, partial: Tensor, source: Tensor) -> Tensor:
+        return head.join(head.source(partial)[source], head.target(partial)[batch.target])  # (P, A, K)
+
     with torch.no_grad():
-        a_t = online.value.expectation(online.value(after, target)).argmax(-1)  # (B,)
-        after_frozen, target_frozen = frozen.partial(torch.cat([batch.next_observation, batch.target])).split(B)
+        a_t = online.value.expectation(estimate(online.value, sigma, batch.next)).argmax(-1)  # (P,)
+        sigma_frozen = _encode_used(remembered or frozen.partial, batch)
 
         def next_estimate(head: PairwiseHead) -> Tensor:
-            return head.expectation(head(after_frozen, target_frozen)[rows, a_t])  # (B,)
+            return head.expectation(estimate(head, sigma_frozen, batch.next)[rows, a_t])  # (P,)
 
         aims = {
-            "value": value_target(reached, batch.terminated, next_estimate(frozen.value), config.policy_discount),
+            "value": value_target(batch.reached, batch.terminated, next_estimate(frozen.value), config.policy_discount),
             "reward": reward_target(
-                batch.reward, reached, batch.terminated, next_estimate(frozen.reward), config.task_discount
+                batch.reward, batch.reached, batch.terminated, next_estimate(frozen.reward), config.task_discount
             ),
-            "distance": distance_target(reached, batch.terminated, next_estimate(frozen.distance)),
+            "distance": distance_target(batch.reached, batch.terminated, next_estimate(frozen.distance)),
         }
-    losses = {"terminal": terminal_loss(online.terminal(after), batch.terminated)}
+        if config.hindsight_bound:
+            aims["value"] = aims["value"].maximum(config.policy_discount ** (batch.steps - 1.0))
+            aims["distance"] = aims["distance"].minimum(batch.steps)
+    losses = {"terminal": terminal_loss(online.terminal(sigma)[batch.next], batch.terminated)}
     for name, aim in aims.items():
         head: PairwiseHead = getattr(online, name)
-        losses[name] = scalar_loss(head(source, target)[rows, batch.action], aim, head.support)
+        losses[name] = scalar_loss(estimate(head, sigma, batch.source)[rows, batch.action], aim, head.support)
     return losses
+
+
+def _encode_used(partial: Callable[[Tensor], Tensor], batch: Hindsight) -> Tensor:
+    """(M, D) partial states; zero where a state is neither a next one nor a target and so is not asked for."""
+    used = torch.zeros(len(batch.state), dtype=torch.bool)
+    used[batch.next] = used[batch.target] = True
+    encoded = partial(batch.state[used])
+    return torch.zeros(len(batch.state), encoded.shape[1]).masked_scatter_(used[:, None], encoded)

@@ -103,7 +103,8 @@ class ModelFreeAgent:
         logits = online(observations_tensor(batch.observation))  # (B, A, K)
         taken = logits[torch.arange(len(action)), action]
         losses = scalar_loss(taken, target, online.head.support)  # (B,)
-        loss = self.core.update(weighted_mean(losses, torch.from_numpy(batch.weight)), batch, losses)
+        loss = self.core.update(weighted_mean(losses, torch.from_numpy(batch.weight)))
+        self.core.prioritise(batch, losses)
         return {"loss": loss, "value": float(target.mean())}
 
     # Saving

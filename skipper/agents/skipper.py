@@ -22,24 +22,34 @@ from skipper.agents.checkpoints import (
     learned_edges,
     new_walk,
     sample_codes,
+    true_vertices,
     walk_state,
 )
-from skipper.agents.estimators import Hindsight, estimator_losses
+from skipper.agents.estimators import Hindsight, PartialTable, estimator_losses
 from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
-from skipper.nets.generator import codes_to_bits, cyclic_weight
+from skipper.nets.generator import GoalGenerator, codes_to_bits, cyclic_weight
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import CURRENT, GOAL, Edges, ProxyProblem, Vertices, merge_equal, solve
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition, oracle_of, scene_of
+
+PAIRS_PER_DELUSION = 8
 
 
 class SkipperPolicy:
     """Acts for a batch of environments: plans where it is time to, and follows the checkpoint policy."""
 
     def __init__(
-        self, network: SkipperNetwork, config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator
+        self,
+        network: SkipperNetwork,
+        config: RunConfig,
+        spec: EnvironmentSpec,
+        rng: np.random.Generator,
+        remembered: PartialTable | None = None,
     ) -> None:
+        """``remembered`` are the partial states of a network that stands still."""
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
+        self._partial = remembered or network.estimators.partial
         self._scene = scene_of(spec)
         self.walk: Walk | None = None
 
@@ -49,13 +59,19 @@ class SkipperPolicy:
         if self.walk is None or len(self.walk.steps) != B:
             self.walk = new_walk(B, self.config.planning.checkpoints + 2, self.spec.shape)
         walk = self.walk
-        code = self.network.generator.codes(observations_tensor(timestep.observation)).numpy()
+        code = self._codes(timestep.observation)
         due = self._time_to_plan(walk, timestep, code)
         plan = self._plan(walk, timestep, code, np.flatnonzero(due)) if due.any() else None
         walk.steps[:] += 1
         action = self._follow(timestep.observation, walk.target)
         action = np.where(walk.aiming, action, self.rng.integers(self.spec.actions, size=B))
         return Decision(action, walk.target.copy(), due, plan)
+
+    def _codes(self, observation: Array) -> Array:
+        """(B,) partial descriptions; where states are compared whole nobody asks for them."""
+        if self.config.planning.match_states or self.config.planning.always_goal:
+            return np.full(len(observation), -1)
+        return self.network.generator.codes(observations_tensor(observation)).numpy()
 
     def _time_to_plan(self, walk: Walk, timestep: TimeStep, code: Array) -> Array:
         """(B,) where a checkpoint was met, time ran out, or there is no plan yet."""
@@ -68,14 +84,19 @@ class SkipperPolicy:
         else:
             met = walk.kept & (walk.codes == code[:, None])
             at_checkpoint = (met[:, 1:].any(-1) & (code != walk.planned_code)) | (code == walk.target_code)
-        late = walk.steps >= config.timeout
+        late = walk.steps >= np.where(walk.aiming, config.timeout, config.wander)
         always = config.regenerate == "step"
-        return timestep.first | ~walk.aiming | at_checkpoint | late | np.full(len(code), always)
+        return timestep.first | (walk.aiming & at_checkpoint) | late | np.full(len(code), always)
+
+    def plan(self, observation: Array, goal: Array) -> ProxyProblem:
+        """Imagine, annotate and solve a new problem for each of the observations (B, W, H, C); nothing is remembered."""
+        return solve(self._imagine(observation, self._goal(observation, goal)), self._edges, self.config.planning)
 
     def _plan(self, walk: Walk, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
         """New plans for the environments ``rows``, written into the walk."""
         config = self.config.planning
-        observation, goal = timestep.observation[rows], timestep.goal[rows]
+        observation = timestep.observation[rows]
+        goal = self._goal(observation, timestep.goal[rows])
         if config.always_goal:
             walk.target[rows], walk.aiming[rows], walk.steps[rows] = goal, True, 0
             return None
@@ -88,12 +109,27 @@ class SkipperPolicy:
         walk.planned_code[rows], walk.steps[rows] = code[rows], 0
         return problem
 
+    @torch.no_grad()
+    def _goal(self, observation: Array, given: Array) -> Array:
+        """(B, W, H, C) the goal as it was given, or the state in which the network expects a reward."""
+        if self.network.goal is None:
+            return given
+        cell = self.network.goal(observations_tensor(observation)).argmax(-1).numpy()
+        return self._scene.place_agent(observation, cell[:, None])[:, 0]
+
+    def _imagine(self, observation: Array, goal: Array) -> Vertices:
+        """New vertices, imagined by the generator or true."""
+        config, ends = self.config.planning, (observation, goal)
+        if "vertices" in config.truth:
+            reachable = oracle_of(self.spec).reachable(observation)
+            return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, config.checkpoints)
+        codes = sample_codes(len(observation), self.config, self.rng)
+        return imagine_vertices(self.network.generator, self._scene, ends, codes, describe=not config.match_states)
+
     def _vertices(self, walk: Walk, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
         """Imagined anew, or for "once" those of the episode with the current state put in."""
-        generator = self.network.generator
-        # Drawn for all, so that the stream does not depend on who needs them.
-        sampled = sample_codes(len(rows), self.config, self.rng)
-        fresh = imagine_vertices(generator, self._scene, observation, goal, sampled)
+        # Imagined for all, so that the random stream does not depend on who needs them.
+        fresh = self._imagine(observation, goal)
         if self.config.planning.regenerate != "once" or first.all():
             return fresh
         states = np.where(_like(first, fresh.observation), fresh.observation, walk.vertices[rows])
@@ -105,18 +141,28 @@ class SkipperPolicy:
         return Vertices(states, codes, merge_equal(states) & stays)
 
     def _edges(self, vertices: Vertices) -> Edges:
-        if self.config.planning.oracle_plan:
-            truth = oracle_of(self.spec).edges(vertices.observation, self.config.learning.task_discount)
-            return Edges(*truth)
-        return learned_edges(self.network.estimators, vertices, self.config.learning.task_discount)
+        """Learned, but for what is to come from ground truth."""
+        truth, discount = self.config.planning.truth, self.config.learning.task_discount
+        true = None
+        if {"edges", "rewards", "terminal"} & set(truth):
+            true = Edges(*oracle_of(self.spec).edges(vertices.observation, discount))
+            if "edges" in truth:
+                return true
+        edges = learned_edges(self.network.estimators, vertices, discount, self._partial)
+        if true is not None:
+            edges = edges._replace(
+                reward=true.reward if "rewards" in truth else edges.reward,
+                terminal=true.terminal if "terminal" in truth else edges.terminal,
+            )
+        return edges
 
     @torch.no_grad()
     def _follow(self, observation: Array, target: Array) -> Array:
         """(B,) greedy actions of the checkpoint policy."""
-        if self.config.planning.oracle_policy:
+        if "policy" in self.config.planning.truth:
             return oracle_of(self.spec).action_values(observation, target).argmax(-1)
         both = torch.cat([observations_tensor(observation), observations_tensor(target)])
-        source, aim = self.network.estimators.partial(both).chunk(2)
+        source, aim = self._partial(both).chunk(2)
         head = self.network.estimators.value
         return head.expectation(head(source, aim)).argmax(-1).numpy()
 
@@ -133,6 +179,10 @@ class SkipperActor:
         action = explore(decision.action, self._epsilon, self._policy.spec.actions, self._policy.rng)
         return decision._replace(action=action)
 
+    def plan(self, observation: Array, goal: Array) -> ProxyProblem:
+        """The proxy problems that the agent would plan with now, without acting on them."""
+        return self._policy.plan(observation, goal)
+
 
 class SkipperAgent:
     """Learns estimators, checkpoint policy and generator from hindsight, and acts by planning with them."""
@@ -140,8 +190,15 @@ class SkipperAgent:
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec, self._scene = config, spec, scene_of(spec)
         self.core = LearningCore(config, spec, lambda: SkipperNetwork(config, spec), config.replay)
-        self._policy = SkipperPolicy(self.core.network, config, spec, named_rng(config.seed, "plan"))
+        self._remembered = PartialTable(self.core.target_network.estimators, config.network.partial_width)
+        self._policy = self._training_policy()
         self._act_rng, self._imagine_rng = named_rng(config.seed, "act"), named_rng(config.seed, "imagine")
+
+    def _training_policy(self) -> SkipperPolicy:
+        rng = named_rng(self.config.seed, "plan")
+        if not self.config.learning.frozen_acting:
+            return SkipperPolicy(self.core.network, self.config, self.spec, rng)
+        return SkipperPolicy(self.core.target_network, self.config, self.spec, rng, self._remembered)
 
     # Acting
 
@@ -160,53 +217,85 @@ class SkipperAgent:
 
     def observe(self, transition: Transition) -> None:
         """Remember what the last decision led to."""
-        self.core.observe(transition)
+        if self.core.observe(transition):
+            self._remembered.forget()
 
     def ready(self) -> bool:
         """Whether an episode has ended."""
         return len(self.core.experience.replay) > 0
 
     def learn(self) -> dict[str, float]:
-        """One update of estimators and generator on a batch of prioritized hindsight samples."""
-        core, settings = self.core, self.config.learning
-        samples = core.sample()
-        batch = Hindsight.of(samples)
-        losses = estimator_losses(core.network.estimators, core.target_network.estimators, batch, settings)
-        generated = self._generator_losses(batch)
-        per_sample = total_loss(losses, dict.fromkeys(losses, 1.0))
-        priorities = per_sample
-        if settings.delusion_scale > 0:
-            losses["delusion"] = self._delusion_losses(batch)
-            per_sample = per_sample + settings.delusion_scale * losses["delusion"]
-        # The generator's losses are not weighted by priority (App., "Checkpoint Generator").
-        loss = weighted_mean(per_sample, torch.from_numpy(samples.weight)) + sum(generated.values())
-        value = core.update(loss, samples, priorities)
-        metrics = {name: float(part.detach().mean()) for name, part in (losses | generated).items()}
-        return {"loss": value, **metrics}
+        """One update of estimators and generator, on prioritized samples or on all pairs of a few episodes."""
+        samples = None if self.config.replay.all_pairs else self.core.sample()
+        batch = Hindsight.of_samples(samples) if samples else Hindsight.of_pairs(self.core.sample_pairs())
+        weights = torch.from_numpy(samples.weight) if samples else torch.ones(len(batch.action))
+        losses, delusion = self._estimator_losses(batch)
+        per_pair = total_loss(losses, dict.fromkeys(losses, 1.0))
+        loss = weighted_mean(per_pair, weights)
+        metrics = dict(losses)
+        if delusion is not None:
+            metrics["delusion"] = delusion
+            # With single samples each has its own imagined target, and its weight covers both.
+            scaled = self.config.learning.delusion_scale * delusion
+            loss = loss + (weighted_mean(scaled, weights) if samples else scaled.mean())
+        if self.core.updates % self.config.generator.generator_every == 0:
+            # The generator's losses are not weighted by priority (App., "Checkpoint Generator").
+            generated = self._generator_losses(batch)
+            loss = loss + sum(generated.values())
+            metrics |= generated
+        value = self.core.update(loss)
+        if samples:
+            self.core.prioritise(samples, per_pair)
+        return {"loss": value} | {name: float(part.detach().mean()) for name, part in metrics.items()}
+
+    def _estimator_losses(self, batch: Hindsight) -> tuple[dict[str, Tensor], Tensor | None]:
+        """Losses (P,) of the heads; and where delusions are suppressed, (R,) distance losses to imagined states."""
+        online, frozen = self.core.network.estimators, self.core.target_network.estimators
+        if self.config.learning.delusion_scale == 0:
+            return estimator_losses(online, frozen, batch, self.config.learning, self._remembered), None
+        count, batch = len(batch.action), batch.and_also(self._delusions(batch))
+        losses = estimator_losses(online, frozen, batch, self.config.learning, self._remembered)
+        return {name: loss[:count] for name, loss in losses.items()}, losses["distance"][count:]
+
+    def _delusions(self, batch: Hindsight) -> Hindsight:
+        """Transitions of the batch, aiming at imagined states, which may not exist (App., "Delusion Suppression").
+
+        One state for each of the samples; of pairs, of which a few states make many, one for every eighth.
+        """
+        rng, generator = self._imagine_rng, self.core.network.generator
+        count = len(batch.action)
+        if self.config.replay.all_pairs:
+            count = max(count // PAIRS_PER_DELUSION, 1)
+        rows = torch.from_numpy(rng.permutation(len(batch.action))[:count])
+        context = batch.state[batch.source[rows]]
+        codes = torch.from_numpy(rng.integers(2**generator.bits, size=count))
+        with torch.no_grad():
+            logits = generator.fuse(generator.context(context), codes_to_bits(codes, generator.bits))
+        # Sampling from a softmax: the largest of logits with Gumbel noise.
+        cell = (logits.numpy() + rng.gumbel(size=logits.shape)).argmax(-1)
+        imagined = self._scene.place_agent(context.numpy(), cell[:, None])[:, 0]
+        return batch.aiming_at(observations_tensor(imagined), rows, torch.arange(count))
 
     def _generator_losses(self, batch: Hindsight) -> dict[str, Tensor]:
         """Reconstruct the agent's cell in the context of the hindsight target, a state of the same episode."""
-        cell = torch.from_numpy(self._scene.agent_cell(batch.observation.numpy()))
-        losses = self.core.network.generator.losses(batch.observation, batch.target, cell)
+        rows = torch.arange(len(batch.action))
+        if self.config.replay.all_pairs:
+            rows = torch.from_numpy(self._imagine_rng.permutation(len(rows))[: self.config.learning.batch_size])
+        described, context = batch.state[batch.source[rows]], batch.state[batch.target[rows]]
+        cell = torch.from_numpy(self._scene.agent_cell(described.numpy()))
+        losses = self.core.network.generator.losses(described, context, cell)
         settings = self.config.generator
         weight = settings.entropy_scale * cyclic_weight(self.core.updates, settings.entropy_period)
-        return {"reconstruction": losses["reconstruction"].mean(), "entropy": weight * losses["entropy"].mean()}
+        found = {"reconstruction": losses["reconstruction"].mean(), "entropy": weight * losses["entropy"].mean()}
+        if self.core.network.goal is not None:
+            found["goal"] = self._goal_loss(self.core.network.goal, batch)
+        return found
 
-    def _delusion_losses(self, batch: Hindsight) -> Tensor:
-        """(B,) distance losses towards imagined states, which may not exist (App., "Delusion Suppression")."""
-        generator, core = self.core.network.generator, self.core
-        B = len(batch.action)  # noqa: N806
-        codes = torch.from_numpy(self._imagine_rng.integers(2**self.config.generator.description_bits, size=B))
-        with torch.no_grad():
-            logits = generator.fuse(generator.context(batch.observation), codes_to_bits(codes, generator.bits))
-        # Sampling from a softmax: the largest of logits with Gumbel noise.
-        cell = (logits.numpy() + self._imagine_rng.gumbel(size=logits.shape)).argmax(-1)
-        imagined = self._scene.place_agent(batch.observation.numpy(), cell[:, None])[:, 0]
-        towards = batch._replace(target=observations_tensor(imagined))
-        everything = estimator_losses(
-            core.network.estimators, core.target_network.estimators, towards, self.config.learning
-        )
-        return everything["distance"]
+    def _goal_loss(self, network: GoalGenerator, batch: Hindsight) -> Tensor:
+        """Where the agent was when it was rewarded, seen from where it was before."""
+        rewarded = batch.reward > 0
+        cell = torch.from_numpy(self._scene.agent_cell(batch.state[batch.next[rewarded]].numpy()))
+        return network.loss(batch.state[batch.source[rewarded]], cell)
 
     # Saving
 
@@ -219,6 +308,7 @@ class SkipperAgent:
         walk = self._policy.walk
         return {
             "core": self.core.state_dict(),
+            "remembered": self._remembered.state_dict(),
             "walk": walk_state(walk) if walk is not None else {},
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
         }
@@ -226,6 +316,7 @@ class SkipperAgent:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly where the state was taken."""
         self.core.load_state_dict(state["core"])
+        self._remembered.load_state_dict(state["remembered"])
         self._policy.walk = (
             Walk(**{name: column.copy() for name, column in state["walk"].items()}) if state["walk"] else None
         )

@@ -222,6 +222,13 @@ class LavaOracle:
         steps = distances_from(tasks, rows, cells)[rows, aims]
         return np.where(steps == UNREACHABLE, np.inf, steps)
 
+    def reachable(self, observations: Array) -> Array:
+        """(B, S) bool, the cells that can be entered from observations and do not end the episode."""
+        objects, cells = self._parse(observations)
+        tasks = self._tasks(objects, (objects == GOAL).argmax(-1))
+        steps = distances_from(tasks, np.arange(len(cells)), cells)
+        return (steps != UNREACHABLE) & ~tasks.table.terminal
+
     def edges(self, observations: Array, discount: float) -> tuple[Array, Array, Array, Array]:
         """True distance, discount and reward (B, N, N) of all pairs of states (B, N, W, H, C), and terminal (B, N).
 

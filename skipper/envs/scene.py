@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skipper.envs.lava import AGENT, AGENT_COLOUR, SCENERY_COLOUR
+from skipper.envs.lava import AGENT, AGENT_COLOUR, GOAL, SCENERY_COLOUR
 from skipper.envs.render import scenery_of
 from skipper.types import Array
 
@@ -10,9 +10,17 @@ from skipper.types import Array
 class LavaScene:
     """Knows how the lava world draws its agent; networks that imagine a cell are given a picture by it."""
 
+    def scenery(self, observations: Array) -> Array:
+        """(B, W, H) objects without the agents: equal for all states of a task, different for different tasks."""
+        return scenery_of(observations)[0]
+
     def agent_cell(self, observations: Array) -> Array:
         """(B,) cells of the agents in observations (B, W, H, C)."""
         return (observations[..., 0] == AGENT).reshape(len(observations), -1).argmax(-1)
+
+    def goal_cell(self, observations: Array) -> Array:
+        """(B,) cells of the goals, also where agents stand on them."""
+        return (self.scenery(observations) == GOAL).reshape(len(observations), -1).argmax(-1)
 
     def place_agent(self, observations: Array, cells: Array) -> Array:
         """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""

@@ -132,6 +132,29 @@ class CheckpointGenerator(nn.Module):
         }
 
 
+class GoalGenerator(nn.Module):
+    """Where the agent is when it is rewarded: a logit per cell from the context alone.
+
+    The paper leaves a generator of rewarding states to those whom nobody tells the goal; this is the simplest one.
+    """
+
+    def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        self.locate = nn.Sequential(
+            BagOfWords(spec.vocabulary, config.generator_width),
+            ResidualBlock(config.generator_width),
+            nn.Conv2d(config.generator_width, 1, 1),
+        )
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """(B, W, H, C) integers to logits (B, S)."""
+        return self.locate(observation).flatten(1)
+
+    def loss(self, observation: Tensor, cell: Tensor) -> Tensor:
+        """Mean cross-entropy of the rewarded ``cell`` (B,); zero where there is none."""
+        return functional.cross_entropy(self(observation), cell, reduction="sum") / max(len(cell), 1)
+
+
 def straight_through(logits: Tensor) -> Tensor:
     """(..., 2) one-hot of the larger logit, with the gradient of the softmax."""
     share = logits.softmax(-1)

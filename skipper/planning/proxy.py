@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from skipper.config import PlanningConfig
+from skipper.hashing import content_hashes
 from skipper.planning.medoids import k_medoids
 from skipper.planning.value_iteration import Values, choose_target, value_iteration
 from skipper.types import Array
@@ -68,8 +69,8 @@ class ProxyProblem(NamedTuple):
 def merge_equal(observation: Array) -> Array:
     """(B, N) bool, which vertices stay when equal ones are merged; current state and goal always do."""
     B, N = observation.shape[:2]  # noqa: N806
-    rows = observation.reshape(B, N, -1)
-    same = (rows[:, :, None] == rows[:, None]).all(-1)  # (B, N, N)
+    identity = content_hashes(observation.reshape(B * N, -1)).reshape(B, N)
+    same = identity[:, :, None] == identity[:, None]  # (B, N, N)
     earlier = np.tril(np.ones((N, N), bool), -1)
     earlier[:, GOAL] = True  # the goal counts as earlier than all imagined states
     present = ~(same & earlier).any(-1)
@@ -94,7 +95,7 @@ def keep_vertices(vertices: Vertices, edges: Edges, config: PlanningConfig) -> A
 def judge_edges(vertices: Vertices, edges: Edges, kept: Array, config: PlanningConfig) -> Array:
     """(B, N, N) the fate of every edge; of several reasons to go the first is told."""
     N = kept.shape[1]  # noqa: N806
-    longest = np.inf if config.oracle_plan else config.edge_threshold
+    longest = np.inf if "edges" in config.truth else config.edge_threshold
     fate = np.full(edges.distance.shape, Fate.KEPT, np.int8)
     back = np.zeros_like(kept) if config.match_states else vertices.code == vertices.code[:, [CURRENT]]
     back[:, CURRENT] = True

@@ -5,13 +5,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skipper.config import ReplayConfig
+from skipper.hashing import content_hashes
 from skipper.kernels import kernel
 from skipper.replay.episodes import Episode
-from skipper.replay.hindsight import relabel, same_row, state_identities
+from skipper.replay.hindsight import relabel
 from skipper.replay.sum_tree import SumTree
 from skipper.types import Array
 
 NO_EPISODE = -1
+NO_TASK = -1
+TRIES = 256  # random episodes that are looked at for another one of the same task
 
 
 class Samples(NamedTuple):
@@ -28,9 +31,10 @@ class Samples(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Many transitions and many targets of a few episodes: M distinct states, P (transition, target) pairs."""
+    """Many transitions and many targets of E episodes: M distinct states, P (transition, target) pairs."""
 
     observation: Array  # (M, ...) each state once
+    episode: Array  # (M,) of which of the E episodes
     source: Array  # (P,) into observation
     next: Array  # (P,) into observation
     target: Array  # (P,) into observation
@@ -38,31 +42,67 @@ class Pairs(NamedTuple):
     reward: Array  # (P,)
     terminated: Array  # (P,) bool
     reached: Array  # (P,) bool, the next state is the target
+    steps: Array  # (P,) float32, after how many steps the episode comes to the target; inf where it does not
+
+
+class Choice(NamedTuple):
+    """What a kernel pairs: of each of E episodes a window of transitions, and some targets; in slots of the ring."""
+
+    first: Array  # (E,) where the window begins
+    steps: Array  # (E,) transitions in it
+    last: Array  # (E,) the last state of the episode
+    reach: Array  # (E, G) targets beside the window's own states, of this episode or of another one
 
 
 @kernel
-def _cross(rows, starts, states, steps, aims, slots, source, after, target, transition):
-    """All pairs of the chosen steps and aims (E, .) of each episode; states once each. Returns M and P."""
-    found, pairs = 0, 0
-    for episode in range(len(starts)):
-        position = np.full(states[episode], -1, np.int64)  # of each state in ``slots``
-        chosen = np.concatenate((steps[episode], steps[episode] + 1, aims[episode]))
-        for state in chosen:
-            if position[state] < 0:
-                position[state] = found
-                slots[found] = starts[episode] + state
+def _place(slot, known, slots, found):
+    """Where ``slot`` stands among ``slots[:found]``, from ``known`` on; ``found`` where it does not."""
+    for place in range(known, found):
+        if slots[place] == slot:
+            return place
+    return found
+
+
+@kernel
+def _steps_until(identity, leave, reach, last):
+    """Steps from ``leave`` to the first later state equal to ``reach``; infinite where the episode has none."""
+    for slot in range(leave + 1, last + 1):
+        if identity[slot] == identity[reach]:
+            return np.float32(slot - leave)
+    return np.float32(np.inf)
+
+
+@kernel
+def _cross(choice, identity, slots, episode, pairs, steps):
+    """All pairs of each window's transitions with its states and the other targets. Returns M and P."""
+    found, count = 0, 0
+    for row in range(len(choice.first)):
+        known, first, length = found, choice.first[row], choice.steps[row]
+        for slot in range(first, first + length + 1):
+            slots[found], episode[found] = slot, row
+            found += 1
+        for slot in choice.reach[row]:
+            if _place(slot, known, slots, found) == found:
+                slots[found], episode[found] = slot, row
                 found += 1
-        for step in steps[episode]:
-            for aim in aims[episode]:
-                leave, reach = starts[episode] + step, starts[episode] + aim
-                if same_row(rows[leave], rows[reach]):
+        for leave in range(first, first + length):
+            for place in range(known, found):
+                if identity[leave] == identity[slots[place]]:
                     continue  # a transition never aims at its own start
-                source[pairs] = position[step]
-                after[pairs] = position[step + 1]
-                target[pairs] = position[aim]
-                transition[pairs] = leave
-                pairs += 1
-    return found, pairs
+                pairs[count] = known + leave - first, known + leave - first + 1, place, leave
+                steps[count] = _steps_until(identity, leave, slots[place], choice.last[row])
+                count += 1
+    return found, count
+
+
+@kernel
+def _another(records, tasks, wanted, units, first, count):
+    """Another episode of the task ``wanted``, or -1 where none of the random ones that ``units`` name is one."""
+    for unit in units:
+        record = (first + int(unit * count)) % len(records)
+        if tasks[record] == wanted:
+            return record
+    return -1
 
 
 class Replay:
@@ -83,9 +123,11 @@ class Replay:
         self._reward = np.zeros(slots, np.float32)
         self._terminated = np.zeros(slots, np.bool_)
         self._episode = np.full(slots, NO_EPISODE, np.int32)  # which record a state belongs to
+        self._identity = np.zeros(slots, np.int64)  # of a state's content
         self._sample = np.zeros((samples, 2), np.int32)  # slots of the transition's start and of its target
         self._tree = SumTree(samples)
         self._records = np.zeros((slots // 2 + 1, 4), np.int64)  # first slot, states, first sample, samples
+        self._tasks = np.full(len(self._records), NO_TASK, np.int64)
         self._first_record = self._record_count = 0
         self._slot_head = self._sample_head = self._sample_count = 0
         # How far each ring was ever written: more need not be saved.
@@ -106,8 +148,11 @@ class Replay:
         """Memory of a sample beyond the shared episodes."""
         return (self._sample.nbytes + self._tree.nbytes) / len(self._sample)
 
-    def add(self, episode: Episode, rng: np.random.Generator) -> None:
-        """Store an episode and its hindsight samples, at the highest priority seen so far."""
+    def add(self, episode: Episode, rng: np.random.Generator, task: int = NO_TASK) -> None:
+        """Store an episode and its hindsight samples, at the highest priority seen so far.
+
+        ``task`` is a number that episodes of the same task share, where that is known.
+        """
         states, steps = len(episode.observation), len(episode.action)
         if states > len(self._rows):
             raise ValueError(f"an episode of {states} states does not fit into a capacity of {len(self._rows)}")
@@ -115,14 +160,16 @@ class Replay:
         first = self._make_room(states)
         here = slice(first, first + states)
         self._rows[here] = rows
+        self._identity[here] = identity = content_hashes(rows)
         self._action[first : first + steps] = episode.action
         self._reward[first : first + steps] = episode.reward
         self._terminated[here] = False
         self._terminated[first + steps - 1] = episode.terminated
-        transitions, targets = self._relabel(rows, steps, rng)
+        transitions, targets = self._relabel(identity, steps, rng)
         self._add_samples(first + transitions, first + targets)
         record = (self._first_record + self._record_count) % len(self._records)
         self._records[record] = first, states, self._sample_head, len(targets)
+        self._tasks[record] = task
         self._episode[here] = record
         self._samples_used = max(self._samples_used, min(self._sample_head + len(targets), len(self._sample)))
         self._sample_head = (self._sample_head + len(targets)) % len(self._sample)
@@ -155,42 +202,66 @@ class Replay:
             self._greatest_loss = max(self._greatest_loss, float(losses.max()))
             self._tree.update(places, self._priority(losses.astype(np.float64)))
 
-    def sample_pairs(self, episodes: int, transitions: int, targets: int, rng: np.random.Generator) -> Pairs:
-        """``transitions`` x ``targets`` pairs of each of ``episodes`` episodes, longer ones more likely."""
-        if not self._record_count:
-            raise ValueError("the replay buffer holds no episodes yet")
-        record = self._episode[rng.integers(self._used, size=4 * episodes)]
-        record = record[record != NO_EPISODE][:episodes]
-        while len(record) < episodes:  # most slots belong to an episode, so this hardly ever runs
-            more = self._episode[rng.integers(self._used, size=episodes)]
-            record = np.concatenate([record, more[more != NO_EPISODE]])[:episodes]
-        starts, states = self._records[record, 0], self._records[record, 1]
-        steps = (rng.random((episodes, transitions)) * (states - 1)[:, None]).astype(np.int64)
-        aims = (rng.random((episodes, targets)) * states[:, None]).astype(np.int64)
-        most = episodes * transitions * targets
-        slots = np.empty(episodes * (2 * transitions + targets), np.int64)
-        source, after, target, transition = (np.empty(most, np.int64) for _ in range(4))
-        count, pairs = _cross(
-            self._rows[: self._used], starts, states, steps, aims, slots, source, after, target, transition
-        )
-        source, after, target, transition = (column[:pairs] for column in (source, after, target, transition))
-        slots = slots[:count]
+    def sample_pairs(self, rng: np.random.Generator) -> Pairs:
+        """A window of transitions of each of some episodes, all paired with all of the window's states and others.
+
+        Long episodes are drawn more often. Neighbouring transitions share states, so few states make many pairs.
+        """
+        choice = self._choose(rng)
+        states = len(choice.first) * (self.config.pair_transitions + 1 + self.config.pair_targets)
+        slots, episode = np.empty(states, np.int64), np.empty(states, np.int64)
+        pairs = np.empty((states * self.config.pair_transitions, 4), np.int64)
+        steps = np.empty(len(pairs), np.float32)
+        states, count = _cross(choice, self._identity, slots, episode, pairs, steps)
+        source, after, target, transition = pairs[:count].T
         return Pairs(
-            observation=self._observations(slots),
+            observation=self._observations(slots[:states]),
+            episode=episode[:states],
             source=source,
             next=after,
             target=target,
             action=self._action[transition].astype(np.int64),
             reward=self._reward[transition],
             terminated=self._terminated[transition],
-            reached=(self._rows[transition + 1] == self._rows[slots[target]]).all(-1),
+            reached=self._identity[transition + 1] == self._identity[slots[target]],
+            steps=steps[:count],
         )
 
-    def _relabel(self, rows: Array, steps: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def _choose(self, rng: np.random.Generator) -> Choice:
+        """Episodes, of each some transitions, and some targets of it and of other episodes of its task."""
+        if not self._record_count:
+            raise ValueError("the replay buffer holds no episodes yet")
+        record = self._random_records(self.config.pair_episodes, rng)
+        start, states = self._records[record, 0], self._records[record, 1]
+        steps = np.minimum(self.config.pair_transitions, states - 1)
+        first = start + rng.integers(states - steps)
+        reach = start[:, None] + rng.integers(states[:, None], size=(len(record), self.config.pair_targets))
+        foreign = rng.random(reach.shape) < self.config.other_episodes
+        for row, column in np.argwhere(foreign & (self._tasks[record] != NO_TASK)[:, None]):
+            reach[row, column] = self._state_of_another(self._tasks[record[row]], reach[row, column], rng)
+        return Choice(first, steps, start + states - 1, reach)
+
+    def _random_records(self, count: int, rng: np.random.Generator) -> Array:
+        record = np.empty(0, np.int32)
+        while len(record) < count:  # nearly all slots belong to an episode, so one round is the rule
+            drawn = self._episode[rng.integers(self._used, size=2 * count)]
+            record = np.concatenate([record, drawn[drawn != NO_EPISODE]])
+        return record[:count]
+
+    def _state_of_another(self, task: int, slot: int, rng: np.random.Generator) -> int:
+        """The slot of a state of another episode of the task; ``slot`` where none is found."""
+        units = rng.random(TRIES)
+        record = _another(self._records, self._tasks, task, units, self._first_record, self._record_count)
+        if record < 0:
+            return slot
+        start, states = self._records[record, :2]
+        return int(start + rng.integers(states))
+
+    def _relabel(self, identity: Array, steps: int, rng: np.random.Generator) -> tuple[Array, Array]:
         if not self.config.targets:
             return np.arange(steps), np.arange(1, steps + 1)
         units = rng.random((steps, self.config.targets))
-        return relabel(state_identities(rows), units, self.config.strategy)
+        return relabel(identity, units, self.config.strategy)
 
     def _add_samples(self, step: Array, target: Array) -> None:
         count = len(step)
@@ -251,8 +322,10 @@ class Replay:
             "reward": self._reward[: self._used].copy(),
             "terminated": self._terminated[: self._used].copy(),
             "episode": self._episode[: self._used].copy(),
+            "identity": self._identity[: self._used].copy(),
             "sample": self._sample[: self._samples_used].copy(),
             "records": self._records[: self._records_used].copy(),
+            "tasks": self._tasks[: self._records_used].copy(),
             **self._tree.state_dict(self._samples_used),
             "counters": {name: getattr(self, name) for name in self._COUNTERS},
         }
@@ -265,8 +338,10 @@ class Replay:
         self._reward[:used] = state["reward"]
         self._terminated[:used] = state["terminated"]
         self._episode[:used] = state["episode"]
+        self._identity[:used] = state["identity"]
         self._sample[:samples] = state["sample"]
         self._records[: len(state["records"])] = state["records"]
+        self._tasks[: len(state["tasks"])] = state["tasks"]
         self._tree.load_state_dict({"priorities": state["priorities"]})
         for name in self._COUNTERS:
             setattr(self, name, state["counters"][name])

@@ -8,28 +8,6 @@ from skipper.types import Array
 
 
 @kernel
-def same_row(one, two):
-    """Whether two observations (bytes,) are equal."""
-    for place in range(len(one)):  # noqa: SIM110  numba compiles no generator expressions
-        if one[place] != two[place]:
-            return False
-    return True
-
-
-@kernel
-def state_identities(rows):
-    """(T,) int64, equal where the observations ``rows`` (T, bytes) are equal: the first index at which each stood."""
-    identity = np.empty(len(rows), np.int64)
-    for later in range(len(rows)):
-        identity[later] = later
-        for earlier in range(later):
-            if identity[earlier] == earlier and same_row(rows[earlier], rows[later]):
-                identity[later] = earlier
-                break
-    return identity
-
-
-@kernel
 def _relabel(identity, units, future, transitions, targets):
     count = 0
     states = len(identity)

@@ -5,10 +5,13 @@ from pathlib import Path
 import numpy as np
 
 from skipper.agents.registry import learner_kind
+from skipper.agents.skipper import SkipperActor
 from skipper.config import RunConfig
 from skipper.envs.spec import environment_spec
+from skipper.planning.proxy import ProxyProblem
+from skipper.presets import VARIANTS
 from skipper.training.folder import read_config, read_weights
-from skipper.types import Agent, Array, TimeStep
+from skipper.types import Agent, Array, TimeStep, scene_of
 
 
 class LoadedAgent:
@@ -21,23 +24,38 @@ class LoadedAgent:
     def act(self, observation: Array, goal: Array | None = None, first: Array | None = None) -> int | Array:
         """The action for an observation (W, H, C), or the actions (B,) for a batch (B, W, H, C).
 
-        ``goal`` is the goal's observation, ``info["goal"]`` of the environment; only agents that plan need it.
+        ``goal`` is the goal's observation, ``info["goal"]`` of the environment; without it, it is read off the scene.
         ``first`` (B,) says which of a batch begin a new episode; without it, all do after ``reset`` and none else.
         """
-        observation = np.asarray(observation)
-        if not np.issubdtype(observation.dtype, np.integer):
-            raise ValueError(f"wanted whole numbers, got an observation of {observation.dtype}")
-        if goal is None and self.config.agent.startswith("skipper"):
-            raise ValueError("this agent plans and needs the goal's observation, info['goal'] of the environment")
-        shape = environment_spec(self.config.world).shape
-        if observation.shape[-3:] != shape or observation.ndim not in (3, 4):
-            raise ValueError(f"wanted an observation {shape} or a batch of them, got {observation.shape}")
-        batch = observation.reshape(-1, *shape)
-        goals = batch if goal is None else np.broadcast_to(goal, batch.shape)
+        batch, goals = self._batches(observation, goal)
         first = np.full(len(batch), self._first) if first is None else np.asarray(first, bool)
         self._first = False
         action = self.agent.act(TimeStep(batch, goals, first)).action
-        return int(action[0]) if observation.ndim == 3 else action
+        return int(action[0]) if np.ndim(observation) == 3 else action
+
+    def plan(self, observation: Array, goal: Array | None = None) -> ProxyProblem:
+        """The proxy problem that the agent would solve now, with all that is decided in it and why.
+
+        For one observation (W, H, C) a batch of one problem, for (B, W, H, C) B problems. The agent's own plan and
+        memory stay as they are.
+        """
+        if not isinstance(self.agent, SkipperActor):
+            raise ValueError(f"{self.config.agent!r} does not plan; agents that do: {', '.join(sorted(VARIANTS))}")
+        return self.agent.plan(*self._batches(observation, goal))
+
+    def _batches(self, observation: Array, goal: Array | None) -> tuple[Array, Array]:
+        """Observations and goals (B, W, H, C) from one of them or a batch."""
+        observation = np.asarray(observation)
+        if not np.issubdtype(observation.dtype, np.integer):
+            raise ValueError(f"wanted whole numbers, got an observation of {observation.dtype}")
+        spec = environment_spec(self.config.world)
+        if observation.shape[-3:] != spec.shape or observation.ndim not in (3, 4):
+            raise ValueError(f"wanted an observation {spec.shape} or a batch of them, got {observation.shape}")
+        batch = observation.reshape(-1, *spec.shape)
+        if goal is None:
+            scene = scene_of(spec)
+            return batch, scene.place_agent(batch, scene.goal_cell(batch)[:, None])[:, 0]
+        return batch, np.broadcast_to(goal, batch.shape)
 
     def reset(self) -> None:
         """Say that the next observation begins a new episode."""
