@@ -121,6 +121,47 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
+class Diagnose:
+    """Say what limits a trained Skipper: ground truth in place of one learned part at a time.
+
+    The first table holds success rates; in each row one part is true instead of learned. True edges are not cut for
+    their length. The second one says how wrong distances and walks are, by true distance, and how often plans are
+    deluded: what cannot be reached stands under "inf".
+
+    Example: skipper diagnose runs/first --episodes 100 --difficulties 0.35 0.55
+    """
+
+    run_folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(name="run", metavar="RUN")]
+    """Folder of a trained Skipper agent."""
+    difficulties: tuple[float, ...] = EVALUATION_DIFFICULTIES
+    """Densities of lava of the unseen tasks."""
+    episodes: int = 100
+    """Tasks per difficulty."""
+    seed: int = 0
+    """Decides the tasks and all that happens in them."""
+    json: bool = False
+    """Print one JSON object instead of the tables."""
+    world: tyro.conf.OmitArgPrefixes[WorldOptions] = field(default_factory=WorldOptions)
+
+    def run(self) -> None:
+        """Print both tables or the object."""
+        from skipper.training.diagnose import diagnose, examine, load_patient
+        from skipper.training.folder import read_config
+
+        world = self.world.changed(read_config(self.run_folder).world)
+        patient = load_patient(self.run_folder, world)
+        sets = task_sets(world, self.difficulties, self.episodes, self.seed)
+        replaced, errors = diagnose(patient, sets, self.seed), examine(patient, sets, self.seed)
+        if self.json:
+            rows = {name: {level: row._asdict() for level, row in levels.items()} for name, levels in replaced.items()}
+            print(json.dumps({"replaced": rows, "truth": errors}, indent=2))
+            return
+        console = Console()
+        console.print(replaced_table(replaced))
+        console.print(errors_table(errors))
+
+
+@dataclass(frozen=True)
 class Plot:
     """Draw the learning curves of one or several runs.
 
@@ -194,7 +235,7 @@ class BenchWorld:
 
 @dataclass(frozen=True)
 class BenchUpdate:
-    """Measure one gradient update of the model-free baseline and of Skipper's heads.
+    """Measure one gradient update of Skipper, and of the model-free baseline beside it.
 
     FLOP counts, and the share of this machine's speed on large matrix products that the update reaches.
     """
@@ -210,7 +251,25 @@ class BenchUpdate:
         """Print the measurements."""
         from skipper.benchmarks.update import bench_update
 
-        show(bench_update(preset(self.preset, "modelfree"), self.seconds), self.json)
+        show(bench_update(self.preset, self.seconds), self.json)
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """Measure planning: milliseconds per proxy problem, alone and in batches of 64, and what they are spent on."""
+
+    preset: str = "paper"
+    """Whose networks, and how many vertices."""
+    seconds: float = 3.0
+    """Time spent on each of the eight measurements."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Print the measurements."""
+        from skipper.benchmarks.plan import bench_plan
+
+        show(bench_plan(preset(self.preset, "skipper-regen"), self.seconds), self.json)
 
 
 @dataclass(frozen=True)
@@ -238,6 +297,7 @@ class Bench:
     what: (
         Annotated[BenchWorld, tyro.conf.subcommand("world")]
         | Annotated[BenchUpdate, tyro.conf.subcommand("update")]
+        | Annotated[BenchPlan, tyro.conf.subcommand("plan")]
         | Annotated[BenchReplay, tyro.conf.subcommand("replay")]
     )
 
@@ -295,6 +355,42 @@ def results_table(results: dict[str, dict[str, Summary]]) -> Table:
     return table
 
 
+def replaced_table(replaced: dict[str, dict[str, Summary]]) -> Table:
+    """A row per replaced part, success per difficulty and on average."""
+    levels = list(next(iter(replaced.values())))
+    table = Table("true instead of learned", *levels, "mean", "gain", "deaths", "timeouts")
+    base = np.mean([row.success for row in next(iter(replaced.values())).values()])
+    for name, rows in replaced.items():
+        success = [row.success for row in rows.values()]
+        shares = [np.mean([getattr(row, key) for row in rows.values()]) for key in ("deaths", "timeouts")]
+        numbers = [*success, np.mean(success)]
+        gain = f"{np.mean(success) - base:+.3f}"
+        table.add_row(name, *(f"{x:.3f}" for x in numbers), gain, *(f"{share:.3f}" for share in shares))
+    return table
+
+
+def errors_table(errors: dict[str, dict[str, Any]]) -> Table:
+    """A row per measure, a column per difficulty."""
+    table = Table("measured against the truth", *errors)
+
+    def add(label: str, *path: str) -> None:
+        values: list[Any] = list(errors.values())
+        for key in path:
+            values = [None if value is None else value.get(key) for value in values]
+        if any(value is not None for value in values):
+            table.add_row(label, *("-" if value is None else f"{value:.3f}" for value in values))
+
+    for steps in (1, 2, 4, 6, 8, "inf"):
+        add(f"distance error at {steps}", "edges", str(steps), "distance")
+    for steps in (1, 2, 4, 6, 8):
+        add(f"walks that fail at {steps}", "walks", str(steps), "failure")
+    first = next(iter(errors.values()))
+    for part in ("plans", "generator"):
+        for name in first[part]:
+            add(name.replace("_", " "), part, name)
+    return table
+
+
 def chosen(arguments: list[str], option: str, default: str) -> str:
     """The value of an option that decides the defaults of all others, and so must be known before them."""
     found = default
@@ -312,6 +408,7 @@ def commands(base: RunConfig) -> Any:
     return (
         Annotated[Train, train]
         | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+        | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
         | Annotated[Plot, tyro.conf.subcommand("plot")]
         | Annotated[Demo, tyro.conf.subcommand("demo")]
         | Annotated[Bench, tyro.conf.subcommand("bench")]

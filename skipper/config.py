@@ -98,8 +98,9 @@ class NetworkConfig:
 
     embedding: int = 16
     """Channels of the state encoder."""
-    centred_embedding: bool = False
-    """Take the mean of the word embeddings away at the start; not in the paper."""
+    scaled_start: bool = False
+    """Begin with weights that let states differ: word embeddings the quieter the more cells a word fills, their mean
+    cell taken away, and heads that keep differences; not in the paper."""
     field_size: int = 8
     """Side of a local field; shrinks to the grid where that is smaller."""
     fields: int = 4
@@ -129,6 +130,8 @@ class GeneratorConfig:
     """Binary latents of a partial description."""
     generator_width: int = 32
     """Channels of its embeddings; later layers are two and four times as wide."""
+    flat_description: bool = False
+    """Describe states by linear layers on all cells instead of convolutions and pooling; not in the paper."""
     entropy_scale: float = 2.5e-4
     """Weight of the entropy of the partial descriptions."""
     entropy_period: int = 10_000
@@ -214,6 +217,9 @@ class LearningConfig:
     frozen_acting: bool = False
     """Act in training with the target network, whose partial states can be remembered between copies; not in the
     paper. Evaluation always acts with the online network."""
+    practice: bool = False
+    """Walk to random imagined checkpoints in training, and sometimes to the goal, instead of planning, which is then
+    only done in evaluation; not in the paper. Targets are learned from hindsight either way."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01

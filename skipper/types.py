@@ -44,6 +44,7 @@ class EnvironmentSpec(NamedTuple):
     actions: int
     longest: int  # steps of the longest episode
     scene: Scene | None = None  # where the environment can say how it draws its agent
+    examples: Array | None = None  # (B, W, H, C) some observations, for initialisation that depends on them
     oracle: "Oracle | None" = None  # where it knows the truth, for the variants and metrics that ask for it
 
 

@@ -15,7 +15,7 @@ FLOORS = (
     {"agents"},
     {"envs", "nets", "replay", "planning", "losses"},
     {"presets"},
-    {"config"},
+    {"config", "hashing"},
     {"types", "kernels"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -157,7 +157,7 @@ def test_the_paper_preset_is_the_paper():
     assert (learning.epsilon_start, learning.epsilon_end, learning.epsilon_steps) == (1.0, 0.01, 1_000_000)
     assert (replay.capacity, replay.targets, replay.alpha, replay.beta) == (1_000_000, 4, 0.6, 0.4)
     assert (paper.evaluation.evaluate_every, paper.evaluation.evaluation_episodes) == (50_000, 20)
-    assert not network.centred_embedding
+    assert not network.scaled_start
     assert not network.pessimistic_heads
     with pytest.raises(ValueError, match="available: debug, paper"):
         preset("papers", "modelfree")

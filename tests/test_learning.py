@@ -21,7 +21,7 @@ CONFIG = replace(
     tasks=1,
     environments=8,
     world=WorldConfig(6, 6, difficulty=0.4, max_steps=32),
-    network=NetworkConfig(embedding=8, partial_width=32, hidden=64, centred_embedding=True, pessimistic_heads=True),
+    network=NetworkConfig(embedding=8, partial_width=32, hidden=64, scaled_start=True, pessimistic_heads=True),
     learning=LearningConfig(
         batch_size=32,
         steps_per_update=2,

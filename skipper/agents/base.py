@@ -170,6 +170,10 @@ class LearningCore(Generic[Network]):
         """All pairs of some transitions and targets of some episodes."""
         return self.experience.replay.sample_pairs(self.sample_rng)
 
+    def sample_contexts(self) -> tuple[Array, Array]:
+        """A batch of states, each with another one of its episode."""
+        return self.experience.replay.sample_contexts(self.config.learning.batch_size, self.sample_rng)
+
     def update(self, loss: Tensor) -> float:
         """One step down ``loss``, at a rate that may fall over the second half of the run."""
         late = max(2.0 * min(self.steps / self.config.steps, 1.0) - 1.0, 0.0)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from skipper.agents.base import observations_tensor
 from skipper.agents.estimators import EstimatorNetwork
 from skipper.config import RunConfig
-from skipper.nets.generator import CheckpointGenerator, GoalGenerator, distinct_codes
+from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.heads import PairwiseHead, discount_support
 from skipper.planning.proxy import Edges, Vertices, merge_equal
 from skipper.types import Array, EnvironmentSpec, Scene
@@ -62,7 +62,7 @@ def true_vertices(
     rng: np.random.Generator,
     count: int,
 ) -> Vertices:
-    """As ``imagine_vertices``, with ``count`` random of the reachable cells (B, S), different while there are enough."""
+    """As ``imagine_vertices``, with ``count`` random ones of the reachable cells (B, S), different if possible."""
     observation, goal = ends
     order = np.where(reachable, rng.random(reachable.shape), 2.0).argsort(-1)  # reachable cells first
     number = np.maximum(reachable.sum(-1, keepdims=True), 1)
@@ -70,11 +70,6 @@ def true_vertices(
     states = np.concatenate([observation[:, None], scene.place_agent(observation, cells), goal[:, None]], axis=1)
     flat = observations_tensor(states.reshape(-1, *observation.shape[1:]))
     return Vertices(states, generator.codes(flat).numpy().reshape(states.shape[:2]), merge_equal(states))
-
-
-def sample_codes(count: int, config: RunConfig, rng: np.random.Generator) -> Array:
-    """(count, checkpoints) different codes for each of ``count`` problems."""
-    return distinct_codes(count, config.planning.checkpoints, config.generator.description_bits, rng)
 
 
 @torch.no_grad()

@@ -32,12 +32,13 @@ class EstimatorNetwork(nn.Module):
                 actions=spec.actions,
                 support=support,
                 favoured=worst if config.pessimistic_heads else None,
+                scaled=config.scaled_start,
             )
 
         self.value = head(unit_support(config.bins), 0)
         self.reward = head(unit_support(config.bins), 0)
         self.distance = head(distance_support(config.bins), -1)
-        self.terminal = mlp(config.partial_width, config.hidden, 2)
+        self.terminal = mlp(config.partial_width, config.hidden, 2, scaled=config.scaled_start)
 
 
 class PartialTable:

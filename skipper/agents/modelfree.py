@@ -37,6 +37,7 @@ class ValueNetwork(nn.Module):
             actions=spec.actions,
             support=unit_support(config.bins),
             favoured=0 if config.pessimistic_heads else None,
+            scaled=config.scaled_start,
         )
 
     def forward(self, observation: Tensor) -> Tensor:

@@ -21,19 +21,19 @@ from skipper.agents.checkpoints import (
     imagine_vertices,
     learned_edges,
     new_walk,
-    sample_codes,
     true_vertices,
     walk_state,
 )
 from skipper.agents.estimators import Hindsight, PartialTable, estimator_losses
 from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
-from skipper.nets.generator import GoalGenerator, codes_to_bits, cyclic_weight
+from skipper.nets.generator import GoalGenerator, codes_to_bits, cyclic_weight, distinct_codes
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import CURRENT, GOAL, Edges, ProxyProblem, Vertices, merge_equal, solve
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition, oracle_of, scene_of
 
 PAIRS_PER_DELUSION = 8
+GOALS_IN_PRACTICE = 0.25
 
 
 class SkipperPolicy:
@@ -45,10 +45,13 @@ class SkipperPolicy:
         config: RunConfig,
         spec: EnvironmentSpec,
         rng: np.random.Generator,
+        *,
+        practice: bool = False,
         remembered: PartialTable | None = None,
     ) -> None:
-        """``remembered`` are the partial states of a network that stands still."""
+        """``practice`` walks to random checkpoints; ``remembered`` are partial states of a network that stands still."""
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
+        self._practice = practice
         self._partial = remembered or network.estimators.partial
         self._scene = scene_of(spec)
         self.walk: Walk | None = None
@@ -63,7 +66,7 @@ class SkipperPolicy:
         due = self._time_to_plan(walk, timestep, code)
         plan = self._plan(walk, timestep, code, np.flatnonzero(due)) if due.any() else None
         walk.steps[:] += 1
-        action = self._follow(timestep.observation, walk.target)
+        action = self.follow(timestep.observation, walk.target)
         action = np.where(walk.aiming, action, self.rng.integers(self.spec.actions, size=B))
         return Decision(action, walk.target.copy(), due, plan)
 
@@ -81,6 +84,7 @@ class SkipperPolicy:
         if config.match_states:
             seen = timestep.observation[:, None]
             at_checkpoint = (walk.kept & (walk.vertices == seen).all((2, 3, 4)))[:, 1:].any(-1)
+            at_checkpoint |= (walk.target == timestep.observation).all((1, 2, 3))
         else:
             met = walk.kept & (walk.codes == code[:, None])
             at_checkpoint = (met[:, 1:].any(-1) & (code != walk.planned_code)) | (code == walk.target_code)
@@ -89,25 +93,33 @@ class SkipperPolicy:
         return timestep.first | (walk.aiming & at_checkpoint) | late | np.full(len(code), always)
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
-        """Imagine, annotate and solve a new problem for each of the observations (B, W, H, C); nothing is remembered."""
-        return solve(self._imagine(observation, self._goal(observation, goal)), self._edges, self.config.planning)
+        """Imagine, annotate and solve a new problem for each observation (B, W, H, C); nothing is remembered."""
+        return solve(self.imagine(observation, self._goal(observation, goal)), self.edges, self.config.planning)
 
     def _plan(self, walk: Walk, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
         """New plans for the environments ``rows``, written into the walk."""
         config = self.config.planning
         observation = timestep.observation[rows]
         goal = self._goal(observation, timestep.goal[rows])
-        if config.always_goal:
-            walk.target[rows], walk.aiming[rows], walk.steps[rows] = goal, True, 0
+        if config.always_goal or self._practice:
+            walk.target[rows] = goal if config.always_goal else self._exercise(observation, goal)
+            walk.aiming[rows], walk.steps[rows] = True, 0
+            walk.kept[rows] = False  # nothing on the way counts as a checkpoint
             return None
         vertices = self._vertices(walk, observation, goal, timestep.first[rows], rows)
-        problem = solve(vertices, self._edges, config)
+        problem = solve(vertices, self.edges, config)
         walk.vertices[rows], walk.codes[rows], walk.kept[rows] = vertices.observation, vertices.code, problem.kept
         walk.target[rows] = problem.targets
         walk.aiming[rows] = problem.target >= 0
         walk.target_code[rows] = vertices.code[np.arange(len(rows)), problem.target]
         walk.planned_code[rows], walk.steps[rows] = code[rows], 0
         return problem
+
+    def _exercise(self, observation: Array, goal: Array) -> Array:
+        """(B, W, H, C) random imagined states, with some goals among them."""
+        vertices = self.imagine(observation, goal, checkpoints=1).observation
+        to_goal = self.rng.random(len(observation)) < GOALS_IN_PRACTICE
+        return np.where(_like(to_goal, observation), goal, vertices[:, 1])
 
     @torch.no_grad()
     def _goal(self, observation: Array, given: Array) -> Array:
@@ -117,19 +129,20 @@ class SkipperPolicy:
         cell = self.network.goal(observations_tensor(observation)).argmax(-1).numpy()
         return self._scene.place_agent(observation, cell[:, None])[:, 0]
 
-    def _imagine(self, observation: Array, goal: Array) -> Vertices:
-        """New vertices, imagined by the generator or true."""
+    def imagine(self, observation: Array, goal: Array, checkpoints: int | None = None) -> Vertices:
+        """New vertices, imagined by the generator or true; as many ``checkpoints`` as configured, or else."""
         config, ends = self.config.planning, (observation, goal)
+        count = config.checkpoints if checkpoints is None else checkpoints
         if "vertices" in config.truth:
             reachable = oracle_of(self.spec).reachable(observation)
-            return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, config.checkpoints)
-        codes = sample_codes(len(observation), self.config, self.rng)
+            return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, count)
+        codes = distinct_codes(len(observation), count, self.config.generator.description_bits, self.rng)
         return imagine_vertices(self.network.generator, self._scene, ends, codes, describe=not config.match_states)
 
     def _vertices(self, walk: Walk, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
         """Imagined anew, or for "once" those of the episode with the current state put in."""
         # Imagined for all, so that the random stream does not depend on who needs them.
-        fresh = self._imagine(observation, goal)
+        fresh = self.imagine(observation, goal)
         if self.config.planning.regenerate != "once" or first.all():
             return fresh
         states = np.where(_like(first, fresh.observation), fresh.observation, walk.vertices[rows])
@@ -140,7 +153,7 @@ class SkipperPolicy:
         stays[:, [CURRENT, GOAL]] = True
         return Vertices(states, codes, merge_equal(states) & stays)
 
-    def _edges(self, vertices: Vertices) -> Edges:
+    def edges(self, vertices: Vertices) -> Edges:
         """Learned, but for what is to come from ground truth."""
         truth, discount = self.config.planning.truth, self.config.learning.task_discount
         true = None
@@ -157,7 +170,7 @@ class SkipperPolicy:
         return edges
 
     @torch.no_grad()
-    def _follow(self, observation: Array, target: Array) -> Array:
+    def follow(self, observation: Array, target: Array) -> Array:
         """(B,) greedy actions of the checkpoint policy."""
         if "policy" in self.config.planning.truth:
             return oracle_of(self.spec).action_values(observation, target).argmax(-1)
@@ -171,17 +184,17 @@ class SkipperActor:
     """A policy as it is evaluated: nearly greedy, with its own memory and random stream."""
 
     def __init__(self, policy: SkipperPolicy, epsilon: float) -> None:
-        self._policy, self._epsilon = policy, epsilon
+        self.policy, self._epsilon = policy, epsilon
 
     def act(self, timestep: TimeStep) -> Decision:
         """The plan's action but for ``epsilon`` of them."""
-        decision = self._policy.decide(timestep)
-        action = explore(decision.action, self._epsilon, self._policy.spec.actions, self._policy.rng)
+        decision = self.policy.decide(timestep)
+        action = explore(decision.action, self._epsilon, self.policy.spec.actions, self.policy.rng)
         return decision._replace(action=action)
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """The proxy problems that the agent would plan with now, without acting on them."""
-        return self._policy.plan(observation, goal)
+        return self.policy.plan(observation, goal)
 
 
 class SkipperAgent:
@@ -195,10 +208,10 @@ class SkipperAgent:
         self._act_rng, self._imagine_rng = named_rng(config.seed, "act"), named_rng(config.seed, "imagine")
 
     def _training_policy(self) -> SkipperPolicy:
-        rng = named_rng(self.config.seed, "plan")
-        if not self.config.learning.frozen_acting:
-            return SkipperPolicy(self.core.network, self.config, self.spec, rng)
-        return SkipperPolicy(self.core.target_network, self.config, self.spec, rng, self._remembered)
+        settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
+        network = self.core.target_network if settings.frozen_acting else self.core.network
+        remembered = self._remembered if settings.frozen_acting else None
+        return SkipperPolicy(network, self.config, self.spec, rng, practice=settings.practice, remembered=remembered)
 
     # Acting
 
@@ -278,10 +291,9 @@ class SkipperAgent:
 
     def _generator_losses(self, batch: Hindsight) -> dict[str, Tensor]:
         """Reconstruct the agent's cell in the context of the hindsight target, a state of the same episode."""
-        rows = torch.arange(len(batch.action))
-        if self.config.replay.all_pairs:
-            rows = torch.from_numpy(self._imagine_rng.permutation(len(rows))[: self.config.learning.batch_size])
-        described, context = batch.state[batch.source[rows]], batch.state[batch.target[rows]]
+        described, context = batch.state[batch.source], batch.state[batch.target]
+        if self.config.replay.all_pairs:  # too few episodes for a generator
+            described, context = map(observations_tensor, self.core.sample_contexts())
         cell = torch.from_numpy(self._scene.agent_cell(described.numpy()))
         losses = self.core.network.generator.losses(described, context, cell)
         settings = self.config.generator
@@ -329,7 +341,7 @@ class SkipperAgent:
 
 def play_skipper(
     config: RunConfig, spec: EnvironmentSpec, weights: dict[str, Array], rng: np.random.Generator
-) -> Agent:
+) -> SkipperActor:
     """An agent that acts with saved weights and holds nothing that only training needs."""
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = SkipperNetwork(config, spec)

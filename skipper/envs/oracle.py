@@ -191,6 +191,37 @@ def policy_truth(tasks: Tasks, policy: Array, *, discount: float = 0.99, horizon
     return PolicyTruth(success, death, lives * (1.0 - success - death), value, length)
 
 
+class ReachTruth(NamedTuple):
+    """How Q walks towards targets really go, from every cell, each (Q, S)."""
+
+    reached: Array  # probability of coming to the target within the horizon and before the episode's end
+    steps: Array  # expected number of steps of the walks that do; 0 where none does
+
+
+def reach_truth(tasks: Tasks, rows: Array, targets: Array, actions: Array, *, horizon: int | None = None) -> ReachTruth:
+    """Evaluate walks exactly: ``actions`` (Q, S) of the tasks ``rows`` (Q,) towards cells ``targets`` (Q,).
+
+    By backward induction over ``horizon`` steps (default: max_steps).
+    """
+    rows, targets = tasks.check(rows, targets)
+    table, world = tasks.table, tasks.world
+    number = table.successor.shape[2]
+    assert actions.shape == (len(rows), world.cells), actions.shape
+    policy = (1.0 - world.slip) * np.eye(number)[actions] + world.slip / number  # (Q, S, A)
+    to = table.successor[rows]  # (Q, S, A)
+    walks = np.arange(len(rows))[:, None, None]
+    arrives = to == targets[:, None, None]
+    goes_on = ~arrives & ~table.terminal[rows][walks, to]
+    lives = ~table.terminal[rows]
+    reached, steps = np.zeros((2, *lives.shape))
+    for _ in range(world.max_steps if horizon is None else horizon):
+        later = goes_on * steps[walks, to]
+        reached = lives * (policy * (arrives + goes_on * reached[walks, to])).sum(-1)
+        # Every walk that arrives has taken this step too.
+        steps = lives * (policy * later).sum(-1) + reached
+    return ReachTruth(reached, np.divide(steps, reached, out=np.zeros_like(steps), where=reached > 0))
+
+
 class LavaOracle:
     """Ground truth asked for with observations, for the agents and metrics that know no environments.
 

@@ -10,9 +10,9 @@ from skipper.nets.layers import BagOfWords, ResidualBlock
 class StateEncoder(nn.Module):
     """Bag-of-words embedding and one residual block."""
 
-    def __init__(self, vocabulary: Sequence[int], width: int, *, centred: bool = False) -> None:
+    def __init__(self, vocabulary: Sequence[int], width: int, *, examples: Tensor | None = None) -> None:
         super().__init__()
-        self.embed = BagOfWords(vocabulary, width, centred=centred)
+        self.embed = BagOfWords(vocabulary, width, examples=examples)
         self.mix = ResidualBlock(width)
 
     def forward(self, observation: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from skipper.config import GeneratorConfig
 from skipper.nets.layers import BagOfWords, ResidualBlock
 from skipper.types import Array, EnvironmentSpec
 
+CHUNK = 32  # states that are imagined together: more would not stay in the processor's cache
+
 
 class PartialDescription(nn.Module):
     """Observation to logits (B, bits, 2); the larger of each two is the bit."""
@@ -33,6 +35,27 @@ class PartialDescription(nn.Module):
     def forward(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to logits (B, bits, 2)."""
         return self.bits(self.features(observation).amax((2, 3))).unflatten(-1, (-1, 2))
+
+
+class FlatDescription(nn.Module):
+    """A cheaper way from observation to bits that sees where things are: two linear layers on all cells.
+
+    Pooling over the grid forgets places, so the paper's network has to tell them by what surrounds them. This one
+    learns several times faster and costs a fraction; it is made for one size of grid, as the whole agent is.
+    """
+
+    def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        width, height, _ = spec.shape
+        if spec.examples is None:
+            raise ValueError("flat_description needs examples of observations, which this environment does not offer")
+        self.embed = BagOfWords(spec.vocabulary, config.generator_width, examples=torch.from_numpy(spec.examples))
+        self.mix = nn.Linear(config.generator_width * width * height, 128)
+        self.bits = nn.Linear(128, 2 * config.description_bits)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """(B, W, H, C) integers to logits (B, bits, 2)."""
+        return self.bits(functional.relu(self.mix(self.embed(observation).flatten(1)))).unflatten(-1, (-1, 2))
 
 
 class Fuser(nn.Module):
@@ -97,7 +120,8 @@ class CheckpointGenerator(nn.Module):
         super().__init__()
         self.bits = config.description_bits
         self.context = BagOfWords(spec.vocabulary, config.generator_width)
-        self.description = PartialDescription(config, spec)
+        describe = FlatDescription if config.flat_description else PartialDescription
+        self.description = describe(config, spec)
         self.fuse = Fuser(config, spec)
 
     @torch.no_grad()
@@ -111,14 +135,12 @@ class CheckpointGenerator(nn.Module):
         context = self.fuse.context_part(self.context(observation))
         distinct, place = codes.unique(return_inverse=True)
         described = self.fuse.bits_part(codes_to_bits(distinct, self.bits))
+        owner = torch.arange(len(codes)).repeat_interleave(codes.shape[1])  # (B * N,) whose context
         logits = [
-            self.fuse.join(
-                tuple(part[row : row + 1] for part in context),  # type: ignore[arg-type]
-                tuple(part[place[row]] for part in described),  # type: ignore[arg-type]
-            )
-            for row in range(len(codes))
+            self.fuse.join((context[0][b], context[1][b]), (described[0][n], described[1][n]))
+            for b, n in zip(owner.split(CHUNK), place.flatten().split(CHUNK), strict=True)
         ]
-        return torch.stack(logits)
+        return torch.cat(logits).unflatten(0, codes.shape)
 
     def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
         """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""

@@ -18,11 +18,20 @@ class PairwiseHead(nn.Module):
 
     support: Tensor
 
-    def __init__(self, width: int, *, hidden: int, actions: int, support: Tensor, favoured: int | None = None) -> None:
+    def __init__(
+        self,
+        width: int,
+        *,
+        hidden: int,
+        actions: int,
+        support: Tensor,
+        favoured: int | None = None,
+        scaled: bool = False,
+    ) -> None:
         """``favoured`` is a bin that nearly all of the histogram falls into before anything is learned."""
         super().__init__()
         self.actions = actions
-        self.layers = mlp(2 * width, hidden, actions * len(support))
+        self.layers = mlp(2 * width, hidden, actions * len(support), scaled=scaled)
         self.width = width
         self.register_buffer("support", support)
         if favoured is not None:

@@ -1,5 +1,6 @@
 """From observations to partial states: what every head of every agent looks at."""
 
+import torch
 from torch import Tensor, nn
 
 from skipper.config import NetworkConfig
@@ -14,7 +15,10 @@ class PartialStates(nn.Module):
     def __init__(self, config: NetworkConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
         width, height, _ = spec.shape
-        self.encode = StateEncoder(spec.vocabulary, config.embedding, centred=config.centred_embedding)
+        if config.scaled_start and spec.examples is None:
+            raise ValueError("scaled_start needs examples of observations, which this environment does not offer")
+        examples = torch.from_numpy(spec.examples) if config.scaled_start else None
+        self.encode = StateEncoder(spec.vocabulary, config.embedding, examples=examples)
         self.select: LocalFieldSelector | WholeState
         if config.spatial_abstraction:
             self.select = LocalFieldSelector(

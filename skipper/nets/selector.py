@@ -18,9 +18,13 @@ class Selection(NamedTuple):
 class LocalFieldSelector(nn.Module):
     """Attention with a constant query over all local fields of the state, of which the best k are taken.
 
-    Since the query is constant, the key projection folds into one vector, and the value projection, being linear,
-    may follow the weighted sum: ``folded`` computes the same function as the plain form with far fewer operations.
+    ``select`` computes the same function as ``plain`` with far fewer operations. Since the query is constant, the key
+    projection folds into one vector, and the value projection, being linear, may follow the weighted sum. And since
+    only the selected fields go on, only they need gradients: all fields are computed once without, to see which these
+    are, and the few of them again with.
     """
+
+    cells: Tensor
 
     def __init__(self, channels: int, size: tuple[int, int], *, field: int, width: int, top: int) -> None:
         super().__init__()
@@ -35,24 +39,48 @@ class LocalFieldSelector(nn.Module):
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width)
         self.after = nn.LayerNorm(width)
-        self.folded = True
+        # (F, kernel cells) the cells of every field, as indices into the W * H cells of the state
+        whole = torch.arange(size[0] * size[1]).view(size)
+        windows = whole.unfold(0, kernel[0], 1).unfold(1, kernel[1], 1)
+        self.register_buffer("cells", windows.reshape(self.grid[0] * self.grid[1], -1), persistent=False)
 
     def select(self, state: Tensor) -> Selection:
         """(B, channels, W, H) to the partial state, with the fields that it attends to."""
-        fields = self.before(self.fields(state).flatten(2).transpose(1, 2))  # (B, F, D)
-        scale = self.query.shape[0] ** -0.5
-        if self.folded:
-            scores = fields @ (self.key.weight.T @ self.query * scale)  # (B, F)
+        with torch.no_grad():
+            fields = self.before(self.fields(state).flatten(2).transpose(1, 2))  # (B, F, D)
+            chosen = self._scores(fields).topk(self.top, dim=-1).indices  # (B, k)
+        if torch.is_grad_enabled():
+            taken = self.before(self._fields_at(state, chosen))  # (B, k, D)
         else:
-            scores = self.key(fields) @ self.query * scale
-        best, chosen = scores.topk(self.top, dim=-1)  # (B, k)
+            taken = fields.gather(1, chosen[..., None].expand(-1, -1, fields.shape[-1]))
+        weights = self._scores(taken).softmax(-1)
+        mixed = self.value((weights[..., None] * taken).sum(1))
+        return Selection(functional.relu(self.after(mixed)), chosen, weights)
+
+    def plain(self, state: Tensor) -> Selection:
+        """The layers one after the other; what ``select`` is tested against."""
+        fields = self.before(self.fields(state).flatten(2).transpose(1, 2))  # (B, F, D)
+        best, chosen = (self.key(fields) @ self.query * self._scale).topk(self.top, dim=-1)  # (B, k)
         weights = best.softmax(-1)
         index = chosen[..., None].expand(-1, -1, fields.shape[-1])
-        if self.folded:
-            mixed = self.value((weights[..., None] * fields.gather(1, index)).sum(1))
-        else:
-            mixed = (weights[..., None] * self.value(fields).gather(1, index)).sum(1)
+        mixed = (weights[..., None] * self.value(fields).gather(1, index)).sum(1)
         return Selection(functional.relu(self.after(mixed)), chosen, weights)
+
+    @property
+    def _scale(self) -> float:
+        return self.query.shape[0] ** -0.5
+
+    def _scores(self, fields: Tensor) -> Tensor:
+        """(..., D) normalised fields to their attention before the softmax."""
+        return fields @ (self.key.weight.T @ self.query * self._scale)
+
+    def _fields_at(self, state: Tensor, chosen: Tensor) -> Tensor:
+        """(B, channels, W, H) and fields (B, k) to what the convolution gives there, (B, k, D)."""
+        B, C, W, H = state.shape  # noqa: N806
+        rows = state.permute(0, 2, 3, 1).reshape(B * W * H, C)
+        index = self.cells[chosen] + torch.arange(B)[:, None, None] * (W * H)  # (B, k, kernel cells)
+        patches = rows.index_select(0, index.flatten()).view(B, chosen.shape[1], -1)
+        return functional.linear(patches, self.fields.weight.permute(0, 2, 3, 1).flatten(1), self.fields.bias)
 
     def forward(self, state: Tensor) -> Tensor:
         """(B, channels, W, H) to sigma(s), (B, D)."""

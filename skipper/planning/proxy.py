@@ -59,6 +59,13 @@ class ProxyProblem(NamedTuple):
     values: Values
     target: Array  # (B,) the chosen vertex, -1 where the current state has no edge
 
+    def of_rows(self, rows: Array) -> "ProxyProblem":
+        """Some of the problems, chosen by indices or (B,) bool."""
+        vertices = Vertices(*(column[rows] for column in self.vertices))
+        edges = Edges(*(column[rows] for column in self.edges))
+        values = Values(*(column[rows] for column in self.values))
+        return ProxyProblem(vertices, edges, self.kept[rows], self.fate[rows], values, self.target[rows])
+
     @property
     def targets(self) -> Array:
         """(B, W, H, C) observations of the chosen vertices; the current state where there is none."""

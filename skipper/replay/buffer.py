@@ -227,6 +227,13 @@ class Replay:
             steps=steps[:count],
         )
 
+    def sample_contexts(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """``count`` random states, and for each another random state of its episode (it may be the same)."""
+        record = self._random_records(count, rng)
+        start, states = self._records[record, 0], self._records[record, 1]
+        one, two = (self._observations(start + rng.integers(states)) for _ in range(2))
+        return one, two
+
     def _choose(self, rng: np.random.Generator) -> Choice:
         """Episodes, of each some transitions, and some targets of it and of other episodes of its task."""
         if not self._record_count:

@@ -55,7 +55,7 @@ def test_all_heads_learn_the_truth():
     with seeded_initialisation(0):
         networks = [
             EstimatorNetwork(
-                NetworkConfig(embedding=8, partial_width=64, hidden=64, centred_embedding=True, pessimistic_heads=True),
+                NetworkConfig(embedding=8, partial_width=64, hidden=64, scaled_start=True, pessimistic_heads=True),
                 environment_spec(TASKS.world),
             )
             for _ in range(2)

@@ -40,4 +40,4 @@ def test_replay_is_measured_when_it_is_full():
     result = bench_replay(samples=20_000, batch=8)
     assert 20_000 <= result["samples"] < 20_200
     assert result["bytes_per_sample"] <= 32
-    assert min(result[name] for name in ("add_samples_per_s", "sample_ms", "update_ms", "pairs_4x8x8_ms")) > 0
+    assert min(result[name] for name in ("add_samples_per_s", "sample_ms", "update_ms", "sample_pairs_ms")) > 0

@@ -83,7 +83,7 @@ def test_configuration_chooses_between_selector_and_ablation():
 
 def test_every_field_of_the_configuration_reaches_the_network():
     spec = EnvironmentSpec((12, 12, 2), (11, 6), 4, 64)
-    config = NetworkConfig(embedding=6, centred_embedding=True, field_size=5, fields=3, partial_width=10)
+    config = NetworkConfig(embedding=6, scaled_start=True, field_size=5, fields=3, partial_width=10)
     module = PartialStates(config, spec)
     assert module.select.fields.weight.shape == (10, 6, 5, 5)
     assert module.select.top == 3
