@@ -85,6 +85,7 @@ class Hindsight(NamedTuple):
     """P transitions with a target each, as indices into M states, so that each state is encoded once."""
 
     state: Tensor  # (M, W, H, C)
+    episode: Tensor  # (M,) which states belong together
     source: Tensor  # (P,) into state
     next: Tensor  # (P,) into state
     target: Tensor  # (P,) into state
@@ -103,6 +104,7 @@ class Hindsight(NamedTuple):
         reached = (samples.next_observation == samples.target).reshape(B, -1).all(1)
         return cls(
             observations_tensor(state),
+            torch.arange(B).repeat(3),
             source,
             after,
             target,
@@ -116,21 +118,23 @@ class Hindsight(NamedTuple):
     @classmethod
     def of_pairs(cls, pairs: Pairs) -> "Hindsight":
         """Pairs of a few episodes."""
-        columns = (pairs.source, pairs.next, pairs.target, pairs.action, pairs.reward, pairs.terminated)
-        rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in (*columns, pairs.reached, pairs.steps))
+        rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in pairs[1:])
         return cls(observations_tensor(pairs.observation), *rest)
 
-    def aiming_at(self, targets: Tensor, rows: Tensor, chosen: Tensor) -> "Hindsight":
-        """The transitions ``rows`` (R,) once more, each towards ``targets[chosen]``, which are new states."""
-        target = len(self.state) + chosen
-        again = Hindsight(torch.cat([self.state, targets]), *(column[rows] for column in self[1:]))
-        reached = (again.state[again.next] == again.state[target]).flatten(1).all(1)
-        return again._replace(target=target, reached=reached, steps=torch.full((len(rows),), torch.inf))
+    @property
+    def firsts(self) -> Tensor:
+        """(E,) the first state of every episode."""
+        return torch.from_numpy(np.unique(self.episode.numpy(), return_index=True)[1])
 
-    def and_also(self, other: "Hindsight") -> "Hindsight":
-        """Both, one after the other; the states of ``other`` begin with those of this one."""
-        columns = (torch.cat(both) for both in zip(self[1:], other[1:], strict=True))
-        return Hindsight(other.state, *columns)
+    def aiming_also_at(self, targets: Tensor, rows: Tensor) -> "Hindsight":
+        """These transitions, and then those of ``rows`` (R,) once more, towards new ``targets`` (E, W, H, C)."""
+        state = torch.cat([self.state, targets])
+        new = len(self.state) + self.episode[self.source[rows]]
+        reached = (state[self.next[rows]] == state[new]).flatten(1).all(1)
+        replaced = {"target": new, "reached": reached, "steps": torch.full((len(rows),), torch.inf)}
+        again = (replaced[name] if name in replaced else getattr(self, name)[rows] for name in self._fields[2:])
+        episode = torch.cat([self.episode, torch.arange(len(targets))])
+        return Hindsight(state, episode, *map(torch.cat, zip(self[2:], again, strict=True)))
 
 
 def estimator_losses(

@@ -32,7 +32,7 @@ from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import CURRENT, GOAL, Edges, ProxyProblem, Vertices, merge_equal, solve
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition, oracle_of, scene_of
 
-PAIRS_PER_DELUSION = 8
+PAIRS_PER_DELUSION = 4
 GOALS_IN_PRACTICE = 0.25
 
 
@@ -49,7 +49,7 @@ class SkipperPolicy:
         practice: bool = False,
         remembered: PartialTable | None = None,
     ) -> None:
-        """``practice`` walks to random checkpoints; ``remembered`` are partial states of a network that stands still."""
+        """``practice`` walks to random checkpoints; ``remembered`` are the partial states of a network at rest."""
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
         self._practice = practice
         self._partial = remembered or network.estimators.partial
@@ -266,28 +266,27 @@ class SkipperAgent:
         online, frozen = self.core.network.estimators, self.core.target_network.estimators
         if self.config.learning.delusion_scale == 0:
             return estimator_losses(online, frozen, batch, self.config.learning, self._remembered), None
-        count, batch = len(batch.action), batch.and_also(self._delusions(batch))
+        count, batch = len(batch.action), self._with_delusions(batch)
         losses = estimator_losses(online, frozen, batch, self.config.learning, self._remembered)
         return {name: loss[:count] for name, loss in losses.items()}, losses["distance"][count:]
 
-    def _delusions(self, batch: Hindsight) -> Hindsight:
-        """Transitions of the batch, aiming at imagined states, which may not exist (App., "Delusion Suppression").
+    def _with_delusions(self, batch: Hindsight) -> Hindsight:
+        """The batch, and after it transitions that aim at imagined states, which may not exist (App., Alg. 3).
 
-        One state for each of the samples; of pairs, of which a few states make many, one for every eighth.
+        One state is imagined for every sample, or for every episode of which there are pairs, and some of these pairs
+        aim at it.
         """
-        rng, generator = self._imagine_rng, self.core.network.generator
-        count = len(batch.action)
-        if self.config.replay.all_pairs:
-            count = max(count // PAIRS_PER_DELUSION, 1)
-        rows = torch.from_numpy(rng.permutation(len(batch.action))[:count])
-        context = batch.state[batch.source[rows]]
-        codes = torch.from_numpy(rng.integers(2**generator.bits, size=count))
+        rng, generator, context = self._imagine_rng, self.core.network.generator, batch.state[batch.firsts]
+        codes = torch.from_numpy(rng.integers(2**generator.bits, size=len(context)))
         with torch.no_grad():
             logits = generator.fuse(generator.context(context), codes_to_bits(codes, generator.bits))
         # Sampling from a softmax: the largest of logits with Gumbel noise.
         cell = (logits.numpy() + rng.gumbel(size=logits.shape)).argmax(-1)
         imagined = self._scene.place_agent(context.numpy(), cell[:, None])[:, 0]
-        return batch.aiming_at(observations_tensor(imagined), rows, torch.arange(count))
+        rows = torch.arange(len(batch.action))
+        if self.config.replay.all_pairs:
+            rows = torch.from_numpy(rng.permutation(len(rows))[: max(len(rows) // PAIRS_PER_DELUSION, 1)])
+        return batch.aiming_also_at(observations_tensor(imagined), rows)
 
     def _generator_losses(self, batch: Hindsight) -> dict[str, Tensor]:
         """Reconstruct the agent's cell in the context of the hindsight target, a state of the same episode."""
@@ -304,10 +303,10 @@ class SkipperAgent:
         return found
 
     def _goal_loss(self, network: GoalGenerator, batch: Hindsight) -> Tensor:
-        """Where the agent was when it was rewarded, seen from where it was before."""
+        """Where the agent was when it was rewarded, in the context of another state of the episode."""
         rewarded = batch.reward > 0
         cell = torch.from_numpy(self._scene.agent_cell(batch.state[batch.next[rewarded]].numpy()))
-        return network.loss(batch.state[batch.source[rewarded]], cell)
+        return network.loss(batch.state[batch.target[rewarded]], cell)
 
     # Saving
 

@@ -16,11 +16,11 @@ class LavaScene:
 
     def agent_cell(self, observations: Array) -> Array:
         """(B,) cells of the agents in observations (B, W, H, C)."""
-        return (observations[..., 0] == AGENT).reshape(len(observations), -1).argmax(-1)
+        return _cell_where(observations[..., 0] == AGENT)
 
     def goal_cell(self, observations: Array) -> Array:
         """(B,) cells of the goals, also where agents stand on them."""
-        return (self.scenery(observations) == GOAL).reshape(len(observations), -1).argmax(-1)
+        return _cell_where(self.scenery(observations) == GOAL)
 
     def place_agent(self, observations: Array, cells: Array) -> Array:
         """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""
@@ -33,3 +33,8 @@ class LavaScene:
         placed[problem, vertex, cells, 1] = AGENT_COLOUR[objects[problem, cells]]
         placed[problem, vertex, cells, 0] = AGENT
         return placed.reshape(B, N, *observations.shape[1:])
+
+
+def _cell_where(there: Array) -> Array:
+    """(B,) the cell that is true in each of (B, W, H) bool; B may be 0."""
+    return there.reshape(len(there), there.shape[1] * there.shape[2]).argmax(-1)

@@ -55,10 +55,10 @@ class Choice(NamedTuple):
 
 
 @kernel
-def _place(slot, known, slots, found):
-    """Where ``slot`` stands among ``slots[:found]``, from ``known`` on; ``found`` where it does not."""
+def _place(identity, slot, slots, known, found):
+    """Where a state equal to that of ``slot`` stands among ``slots[known:found]``; ``found`` where none does."""
     for place in range(known, found):
-        if slots[place] == slot:
+        if identity[slots[place]] == identity[slot]:
             return place
     return found
 
@@ -78,20 +78,19 @@ def _cross(choice, identity, slots, episode, pairs, steps):
     found, count = 0, 0
     for row in range(len(choice.first)):
         known, first, length = found, choice.first[row], choice.steps[row]
-        for slot in range(first, first + length + 1):
-            slots[found], episode[found] = slot, row
-            found += 1
-        for slot in choice.reach[row]:
-            if _place(slot, known, slots, found) == found:
-                slots[found], episode[found] = slot, row
-                found += 1
+        for group in (np.arange(first, first + length + 1), choice.reach[row]):
+            for slot in group:
+                if _place(identity, slot, slots, known, found) == found:
+                    slots[found], episode[found] = slot, row
+                    found += 1
         for leave in range(first, first + length):
-            for place in range(known, found):
-                if identity[leave] == identity[slots[place]]:
-                    continue  # a transition never aims at its own start
-                pairs[count] = known + leave - first, known + leave - first + 1, place, leave
-                steps[count] = _steps_until(identity, leave, slots[place], choice.last[row])
-                count += 1
+            source = _place(identity, leave, slots, known, found)
+            after = _place(identity, leave + 1, slots, known, found)
+            for target in range(known, found):
+                if target != source:  # a transition never aims at its own start
+                    pairs[count] = source, after, target, leave
+                    steps[count] = _steps_until(identity, leave, slots[target], choice.last[row])
+                    count += 1
     return found, count
 
 
@@ -223,15 +222,18 @@ class Replay:
             action=self._action[transition].astype(np.int64),
             reward=self._reward[transition],
             terminated=self._terminated[transition],
-            reached=self._identity[transition + 1] == self._identity[slots[target]],
+            reached=after == target,
             steps=steps[:count],
         )
 
     def sample_contexts(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """``count`` random states, and for each another random state of its episode (it may be the same)."""
+        """``count`` random states, and for each another random state of its episode (it may be the same).
+
+        None of them is the last one of its episode, which may have ended it.
+        """
         record = self._random_records(count, rng)
-        start, states = self._records[record, 0], self._records[record, 1]
-        one, two = (self._observations(start + rng.integers(states)) for _ in range(2))
+        start, steps = self._records[record, 0], self._records[record, 1] - 1
+        one, two = (self._observations(start + rng.integers(steps)) for _ in range(2))
         return one, two
 
     def _choose(self, rng: np.random.Generator) -> Choice:

@@ -9,7 +9,7 @@ import torch
 
 from skipper.agents.skipper import SkipperActor, SkipperPolicy
 from skipper.config import PlanningConfig
-from skipper.envs.oracle import UNREACHABLE, distances_from, reach_truth
+from skipper.envs.oracle import UNREACHABLE, distances_from, reach_truth, reachable
 from skipper.envs.tasks import Tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.planning.proxy import CURRENT, Edges, Fate, ProxyProblem, Vertices, solve
@@ -42,10 +42,10 @@ def random_starts(tasks: Tasks, rows: Array, rng: np.random.Generator) -> Array:
 
 
 def estimate_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generator, states: int = 24) -> dict[str, Any]:
-    """Absolute errors of the edges between random free cells of every task, by true distance.
+    """Absolute errors of the edges from random reachable cells of every task to random free ones, by true distance.
 
-    Cells that cannot be reached are among them. Distances are cut at the longest that the estimator knows, so that the
-    error at "inf" is the L1 error of delusional edges.
+    Cells that cannot be reached are among the latter. Distances are cut at the longest that the estimator knows, so
+    that the error at "inf" is the L1 error of delusional edges.
     """
     rows = np.repeat(np.arange(len(tasks)), states)
     free = ~tasks.table.terminal & ~tasks.lava().reshape(len(tasks), -1)
@@ -53,11 +53,13 @@ def estimate_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generator
     cells[states - 1 :: states] = tasks.table.goal
     seen = tasks.observe(rows, cells)
     problems = seen.reshape(len(tasks), states, *seen.shape[1:])
+    sources = reachable(tasks)[rows, cells].reshape(len(tasks), states)
+    sources[:, -1] = False  # nothing leads away from the goal
     vertices = Vertices(problems, np.zeros((len(tasks), states), np.int64), np.ones((len(tasks), states), bool))
     learned = policy.edges(vertices)
     true = Edges(*oracle_of(policy.spec).edges(problems, policy.config.learning.task_discount))
     longest = float(policy.config.network.bins)
-    counted = (true.distance > 0) & ~true.terminal[:, :, None]
+    counted = (true.distance > 0) & sources[:, :, None]
     cut = np.minimum(true.distance, longest)
     return by_distance(
         true.distance[counted],
@@ -131,8 +133,7 @@ def plans_of(actor: SkipperActor, tasks: Tasks, seed: int) -> Iterator[ProxyProb
     first, running = np.ones(len(tasks), bool), np.ones(len(tasks), bool)
     while running.any():
         decision = actor.act(TimeStep(observation, info["goal"], first))
-        if decision.plan is not None:
-            assert decision.planned is not None
+        if decision.plan is not None and running[decision.planned].any():
             yield decision.plan.of_rows(running[decision.planned])
         observation, _, terminated, truncated, info = envs.step(decision.action)
         first = terminated | truncated

@@ -1,10 +1,13 @@
 """Skipper's four heads: their losses on a world where every answer is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
+from skipper.agents import estimators
 from skipper.agents.base import Optimiser
-from skipper.agents.estimators import EstimatorNetwork, Hindsight, estimator_losses
+from skipper.agents.estimators import EstimatorNetwork, Hindsight, PartialTable, estimator_losses
 from skipper.config import LearningConfig, NetworkConfig
 from skipper.envs.oracle import UNREACHABLE, action_values, shortest_distances
 from skipper.envs.spec import environment_spec
@@ -19,7 +22,7 @@ CONFIG = LearningConfig(learning_rate=3e-3)
 
 
 def every_pair() -> tuple[Hindsight, np.ndarray]:
-    """All transitions of the world with all targets; and (cell, action, target) of each."""
+    """All transitions of the world with all targets; and (cell, action, target) of each. State n is cell n."""
     table = TASKS.table
     rows = [
         (cell, action, target)
@@ -29,24 +32,18 @@ def every_pair() -> tuple[Hindsight, np.ndarray]:
         if not table.terminal[0, cell] and cell != target
     ]
     cell, action, target = np.array(rows).T
-    after = table.successor[0, cell, action]
-    zeros = np.zeros_like(cell)
-    images = [torch.from_numpy(TASKS.observe(zeros, place)) for place in (cell, after, target)]
-    batch = Hindsight(
-        images[0],
-        torch.from_numpy(action),
-        torch.from_numpy((after == table.goal[0]).astype(np.float32)),
-        images[1],
-        torch.from_numpy(table.terminal[0, after]),
-        images[2],
-    )
-    return batch, np.array(rows)
+    after = table.successor[0, cell, action].astype(np.int64)
+    reward = (after == table.goal[0]).astype(np.float32)
+    columns = (cell, after, target, action, reward, table.terminal[0, after], after == target)
+    states = torch.from_numpy(TASKS.observe(np.zeros(9, int), np.arange(9)))
+    unknown = torch.full((len(rows),), torch.inf)
+    tensors = (torch.from_numpy(column) for column in columns)
+    return Hindsight(states, torch.zeros(9, dtype=torch.int64), *tensors, unknown), np.array(rows)
 
 
-def test_reached_means_that_the_observations_are_equal():
-    batch, rows = every_pair()
-    after = TASKS.table.successor[0, rows[:, 0], rows[:, 1]]
-    assert (batch.reached.numpy() == (after == rows[:, 2])).all()
+def images(batch: Hindsight) -> tuple[torch.Tensor, ...]:
+    """The observations of sources, next states and targets."""
+    return tuple(batch.state[index] for index in (batch.source, batch.next, batch.target))
 
 
 def test_all_heads_learn_the_truth():
@@ -70,9 +67,7 @@ def test_all_heads_learn_the_truth():
         assert all(loss.shape == (len(rows),) for loss in losses.values())
         optimiser.step(total_loss(losses, dict.fromkeys(losses, 1.0)).mean())
     with torch.no_grad():
-        source, after, aim = (
-            online.partial(image) for image in (batch.observation, batch.next_observation, batch.target)
-        )
+        source, after, aim = map(online.partial, images(batch))
         index = torch.arange(len(rows)), batch.action
         value = online.value.expectation(online.value(source, aim)[index]).numpy()
         histogram = online.distance(source, aim)[index]
@@ -101,16 +96,15 @@ def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
     with seeded_initialisation(1):
         online, frozen = (EstimatorNetwork(settings, environment_spec(TASKS.world)) for _ in range(2))
     given = []
-    module = __import__("skipper.agents.estimators", fromlist=["scalar_loss"])
-    real = module.scalar_loss
+    real = estimators.scalar_loss
     monkeypatch.setattr(
-        module, "scalar_loss", lambda logits, aim, support: given.append(aim) or real(logits, aim, support)
+        estimators, "scalar_loss", lambda logits, aim, support: given.append(aim) or real(logits, aim, support)
     )
     estimator_losses(online, frozen, batch, CONFIG)
     with torch.no_grad():
-        after, aim = online.partial(batch.next_observation), online.partial(batch.target)
+        _, after, aim = map(online.partial, images(batch))
         action = online.value.expectation(online.value(after, aim)).argmax(-1)
-        after, aim = frozen.partial(batch.next_observation), frozen.partial(batch.target)
+        _, after, aim = map(frozen.partial, images(batch))
         index = torch.arange(len(action)), action
         value, reward, distance = (
             head.expectation(head(after, aim)[index]) for head in (frozen.value, frozen.reward, frozen.distance)
@@ -126,13 +120,87 @@ def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
         torch.testing.assert_close(found, wanted)
 
 
-def test_other_targets_can_take_the_place_of_the_samples_own():
+def given_targets(monkeypatch, batch: Hindsight, config: LearningConfig, remember: bool) -> list[torch.Tensor]:
+    """The targets of value, reward and distance that the losses are computed with."""
+    settings = NetworkConfig(embedding=8, partial_width=16, hidden=32)
+    with seeded_initialisation(1):
+        online, frozen = (EstimatorNetwork(settings, environment_spec(TASKS.world)) for _ in range(2))
+    given = []
+    monkeypatch.setattr(estimators, "scalar_loss", lambda logits, aim, _: given.append(aim) or logits.sum((1,)))
+    table = PartialTable(frozen, 16) if remember else None
+    estimator_losses(online, frozen, batch, config, table)
+    return given
+
+
+def test_remembered_partial_states_give_the_same_targets(monkeypatch):
+    batch, _ = every_pair()
+    plain = given_targets(monkeypatch, batch, CONFIG, remember=False)
+    for one, two in zip(plain, given_targets(monkeypatch, batch, CONFIG, remember=True), strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_hindsight_bounds_distance_from_above_and_value_from_below(monkeypatch):
+    batch, _ = every_pair()
+    value, reward, distance = given_targets(monkeypatch, batch, CONFIG, remember=False)
+    batch = batch._replace(steps=torch.full_like(batch.steps, 3.0))
+    bounded = replace(CONFIG, hindsight_bound=True)
+    new_value, new_reward, new_distance = given_targets(monkeypatch, batch, bounded, remember=False)
+    torch.testing.assert_close(new_distance, distance.clamp(max=3.0))
+    torch.testing.assert_close(new_value, value.clamp(min=0.95**2))
+    assert (new_reward == reward).all()
+    assert (new_distance < distance).any()
+    without = given_targets(monkeypatch, batch, CONFIG, remember=False)  # the option is off
+    assert (without[2] == distance).all()
+
+
+def test_a_table_remembers_until_it_forgets_and_across_saving():
+    with seeded_initialisation(0):
+        network = EstimatorNetwork(
+            NetworkConfig(embedding=8, partial_width=16, hidden=32), environment_spec(TASKS.world)
+        )
+    states = torch.from_numpy(TASKS.observe(np.zeros(9, int), np.arange(9)))
+    table = PartialTable(network, 16, capacity=10)
+    before = table(states[[3, 1, 3]])
+    torch.testing.assert_close(before, network.partial(states[[3, 1, 3]]).detach())
+    network.partial.encode.embed.words[0].weight.data += 1.0
+    torch.testing.assert_close(table(states[[1]]), before[[1]])
+    other = PartialTable(network, 16, capacity=10)
+    other.load_state_dict(table.state_dict())
+    assert (other(states[[3]]) == before[:1]).all()
+    table.forget()
+    assert (table(states[[3]]) != before[:1]).any()
+    # Where there is no more room, all is encoded anew.
+    assert (table(states) == table(states)).all()
+    torch.testing.assert_close(table(states), network.partial(states).detach())
+    torch.testing.assert_close(other(states)[3], network.partial(states).detach()[3])
+
+
+def test_samples_become_three_states_each():
+    numbers = {"observation": 1, "next_observation": 2, "target": 2}
     samples = Samples(
         *(
-            np.zeros((2, 3, 3, 2), np.uint8) if name in ("observation", "next_observation", "target") else np.zeros(2)
+            np.full((2, 3, 3, 2), numbers[name], np.uint8) if name in numbers else np.zeros(2, np.int64)
             for name in Samples._fields
         )
     )
-    other = torch.ones(2, 3, 3, 2, dtype=torch.uint8)
-    assert (Hindsight.of(samples).target == 0).all()
-    assert (Hindsight.of(samples, other).target == 1).all()
+    batch = Hindsight.of_samples(samples)
+    assert batch.state[:, 0, 0, 0].tolist() == [1, 1, 2, 2, 2, 2]
+    assert [column.tolist() for column in (batch.source, batch.next, batch.target)] == [[0, 1], [2, 3], [4, 5]]
+    assert batch.reached.all()
+
+
+def test_transitions_can_aim_at_other_states_too():
+    batch, rows = every_pair()
+    batch = batch._replace(episode=torch.tensor([0] * 4 + [1] * 5))
+    assert batch.firsts.tolist() == [0, 4]
+    extra = torch.from_numpy(TASKS.observe(np.zeros(2, int), np.array([4, 8])))
+    chosen = torch.arange(0, len(rows), 5)
+    both = batch.aiming_also_at(extra, chosen)
+    assert len(both.state) == len(both.episode) == 11
+    assert all((mine[: len(rows)] == its).all() for mine, its in zip(both[2:], batch[2:], strict=True))
+    new = Hindsight(both.state, both.episode, *(column[len(rows) :] for column in both[2:]))
+    assert (new.source == batch.source[chosen]).all()
+    assert new.target.tolist() == [9 if cell < 4 else 10 for cell in rows[chosen, 0]]
+    after = TASKS.table.successor[0, rows[chosen, 0], rows[chosen, 1]]
+    assert new.reached.tolist() == (after == np.where(rows[chosen, 0] < 4, 4, 8)).tolist()
+    assert torch.isinf(new.steps).all()

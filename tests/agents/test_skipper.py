@@ -1,4 +1,4 @@
-"""Skipper's acting and learning machinery on small worlds. That it learns is not shown here yet."""
+"""Skipper's acting and learning machinery on small worlds. That it learns is shown in test_learning_skipper."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import evaluation_tasks, training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.nets.heads import discount_support
-from skipper.planning.proxy import CURRENT, GOAL
+from skipper.planning.proxy import CURRENT, GOAL, Vertices
 from skipper.presets import preset
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
@@ -24,6 +24,7 @@ from skipper.types import EnvironmentSpec, TimeStep
 
 WORLD = WorldConfig(6, 6, max_steps=20)
 TASKS = training_tasks(WORLD, 4, seed=0)
+SPEC = environment_spec(WORLD)
 
 
 def configuration(agent: str = "skipper-regen", **planning):
@@ -83,7 +84,7 @@ def test_vertices_are_the_current_state_imagined_ones_and_the_goal():
     generator = learner.core.network.generator
     seen, goal = TASKS.observe(np.arange(3), np.array([1, 2, 3])), TASKS.observe(np.arange(3), TASKS.table.goal[:3])
     codes = np.array([[5, 9], [7, 1], [0, 63]])
-    vertices = imagine_vertices(generator, LavaScene(), seen, goal, codes)
+    vertices = imagine_vertices(generator, LavaScene(), (seen, goal), codes)
     assert (vertices.observation[:, CURRENT] == seen).all()
     assert (vertices.observation[:, GOAL] == goal).all()
     assert (vertices.code[:, 1:-1] == codes).all()
@@ -96,7 +97,7 @@ def test_learned_edges_are_those_of_single_pairs():
     network = agent().core.network
     states = TASKS.observe(np.zeros(5, int), np.arange(5) * 7)
     seen = np.stack([states, states[::-1]])
-    vertices = imagine_vertices(network.generator, LavaScene(), states[:1], states[1:2], np.zeros((1, 0), int))
+    vertices = imagine_vertices(network.generator, LavaScene(), (states[:1], states[1:2]), np.zeros((1, 0), int))
     edges = learned_edges(network.estimators, vertices._replace(observation=seen, present=np.ones((2, 5), bool)), 0.9)
     estimators = network.estimators
     with torch.no_grad():
@@ -111,6 +112,11 @@ def test_learned_edges_are_those_of_single_pairs():
                 )
                 gamma = estimators.distance.expectation(histogram, discount_support(16, 0.9))
                 assert edges.discount[1, 4 - i, 4 - j] == pytest.approx(float(gamma), rel=1e-4)
+
+
+def first_step() -> TimeStep:
+    seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
+    return TimeStep(seen, goal, np.ones(4, bool))
 
 
 def decisions(policy: SkipperPolicy, count: int = 12):
@@ -176,9 +182,22 @@ def test_updates_lower_the_losses(delusion):
         assert np.mean([record[name] for record in metrics[-10:]]) < np.mean([record[name] for record in metrics[:10]])
 
 
+def quick(name: str) -> SkipperAgent:
+    """With everything that makes learning fast."""
+    base = configuration(name, match_states=True, wander=4)
+    learning = replace(
+        base.learning, practice=True, frozen_acting=True, hindsight_bound=True, delusion_scale=0.25, final_rate=0.1
+    )
+    generator = replace(base.generator, flat_description=True, generator_every=3, learned_goal=True)
+    replay = replace(base.replay, all_pairs=True, other_episodes=0.2)
+    network = replace(base.network, scaled_start=True, pessimistic_heads=True)
+    return SkipperAgent(replace(base, learning=learning, generator=generator, replay=replay, network=network), SPEC)
+
+
+@pytest.mark.parametrize("make", [agent, quick])
 @pytest.mark.parametrize("name", ["skipper-once", "skipper-regen", "skipper-goal"])
-def test_a_saved_agent_continues_exactly(name):
-    one, two = loop_of(agent(name)), loop_of(agent(name))
+def test_a_saved_agent_continues_exactly(name, make):
+    one, two = loop_of(make(name)), loop_of(make(name))
     while one.step < 240:
         one.advance()
     two.load_state_dict(one.state_dict())
@@ -199,6 +218,98 @@ def test_playing_with_saved_weights_is_the_same_policy():
     found = player.act(step)
     assert (found.action == expected.action).all()
     assert (found.target == expected.target).all()
+
+
+def test_a_plan_can_be_asked_for_without_acting_on_it():
+    learner = agent("skipper-regen", match_states=True)
+    actor = learner.evaluator(np.random.default_rng(0))
+    seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
+    problem = actor.plan(seen, goal)
+    assert (problem.vertices.observation[:, CURRENT] == seen).all()
+    assert (problem.vertices.observation[:, GOAL] == goal).all()
+    assert (problem.kept.sum(-1) <= 12).all()
+    assert actor.policy.walk is None
+
+
+def test_true_vertices_are_reachable_and_different():
+    learner = agent(truth=("vertices",), match_states=True, checkpoints=10)
+    seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
+    vertices = learner.evaluator(np.random.default_rng(0)).policy.imagine(seen, goal)
+    cells = LavaScene().agent_cell(vertices.observation[:, 1:-1].reshape(40, 6, 6, 2)).reshape(4, 10)
+    for row in range(4):
+        reach = set(TASKS.table.starts[row, : TASKS.table.start_count[row]].tolist())
+        assert set(cells[row].tolist()) <= reach
+        assert len(set(cells[row].tolist())) == 10
+
+
+def test_single_parts_of_the_edges_can_be_true():
+    seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
+    edges = {}
+    for truth in ((), ("rewards",), ("terminal",), ("rewards", "terminal"), ("edges",)):
+        policy = agent(truth=truth).evaluator(np.random.default_rng(0)).policy
+        edges[truth] = policy.edges(policy.imagine(seen, goal))
+    learned, true = edges[()], edges[("edges",)]
+    assert (edges[("rewards",)].reward == true.reward).all()
+    assert (edges[("rewards",)].terminal == learned.terminal).all()
+    assert (edges[("terminal",)].terminal == true.terminal).all()
+    assert (edges[("terminal",)].reward == learned.reward).all()
+    assert (edges[("rewards", "terminal")].distance == learned.distance).all()
+    assert (learned.terminal != true.terminal).any()
+
+
+def test_a_learned_goal_is_where_rewards_were():
+    base = configuration()
+    settings = replace(base.learning, learning_starts=10**9, learning_rate=3e-3, practice=True)
+    learner = SkipperAgent(replace(base, generator=replace(base.generator, learned_goal=True), learning=settings), SPEC)
+    loop = loop_of(learner)
+    while loop.step < 3_000:
+        loop.advance()
+    metrics = [learner.learn() for _ in range(200)]
+    assert np.mean([record["goal"] for record in metrics[-20:]]) < 0.2
+    seen = TASKS.observe(np.arange(4), TASKS.table.start)
+    wrong = TASKS.observe(np.arange(4), TASKS.table.start)  # what it is told does not matter
+    problem = learner.evaluator(np.random.default_rng(0)).plan(seen, wrong)
+    assert (LavaScene().agent_cell(problem.vertices.observation[:, GOAL]) == TASKS.table.goal).all()
+
+
+def test_practice_walks_to_imagined_states_and_to_goals():
+    base = configuration(match_states=True)
+    learner = SkipperAgent(replace(base, learning=replace(base.learning, practice=True, frozen_acting=True)), SPEC)
+    loop, scene, counts = loop_of(learner), LavaScene(), np.zeros(36)
+    for _ in range(100):
+        loop.advance()
+        walk = learner.state_dict()["walk"]
+        assert walk["aiming"].all()
+        counts += np.bincount(scene.agent_cell(walk["target"]), minlength=36)
+    goals = counts[TASKS.table.goal].sum() / counts.sum()
+    assert goals > 0.1
+    assert learner.evaluator(np.random.default_rng(0)).act(first_step()).plan is not None  # evaluation plans
+
+    policy, told = learner._policy, first_step()
+    imagined = told.observation[:, None].repeat(3, axis=1)
+    policy.imagine = lambda *_, **__: policy_vertices(imagined)
+    policy.walk = None
+    targets = [policy.decide(told).target for _ in range(200)]
+    to_goal = np.mean([(target == told.goal).all((1, 2, 3)) for target in targets])
+    assert 0.2 < to_goal < 0.3
+    assert all(((t == told.goal).all((1, 2, 3)) | (t == told.observation).all((1, 2, 3))).all() for t in targets)
+
+
+def policy_vertices(states):
+    return Vertices(states, np.zeros(states.shape[:2], int), np.ones(states.shape[:2], bool))
+
+
+def test_without_any_edge_it_wanders_as_long_as_configured():
+    learner = agent(match_states=True, wander=3, edge_threshold=0.5)
+    policy = SkipperPolicy(learner.core.network, learner.config, learner.spec, np.random.default_rng(0))
+    since = np.zeros(4, int)
+    for first, decision, _ in decisions(policy, 20):
+        since = np.where(decision.planned, 1, since + 1)
+        assert (decision.planned | ~first).all()
+        assert since.max() <= 3
+        assert (decision.planned == (since == 1)).all()
+        if decision.plan is not None:
+            assert (decision.plan.target == -1).all()
 
 
 def test_an_environment_without_a_scene_is_refused():

@@ -19,12 +19,25 @@ def test_a_cell_is_the_sum_of_its_words():
     assert bag.words[2].weight.grad.sum() == out.numel()
 
 
-def test_centring_takes_the_shared_offset_away():
+def test_with_examples_rare_words_are_loud_and_the_mean_cell_is_zero():
+    examples = torch.ones(5, 6, 6, 2, dtype=torch.uint8)
+    examples[:, 2, 3, 0] = 10  # one cell of 36
     with seeded_initialisation(0):
-        plain, centred = BagOfWords((11, 6), 8), BagOfWords((11, 6), 8, centred=True)
-    for words in centred.words:
-        torch.testing.assert_close(words.weight.mean(0), torch.zeros(8), atol=1e-6, rtol=0)
-    assert plain.words[0].weight.mean(0).abs().max() > 0.01
+        plain, balanced = BagOfWords((11, 6), 8), BagOfWords((11, 6), 8, examples=examples)
+    torch.testing.assert_close(balanced(examples).mean((0, 2, 3)), torch.zeros(8), atol=1e-5, rtol=0)
+    differences = [bag(examples).std((0, 2, 3)) for bag in (plain, balanced)]
+    assert plain(examples).mean((0, 2, 3)).abs().max() > 0.1
+    common, rare = (balanced(examples)[0, :, x, y].norm() for x, y in ((0, 0), (2, 3)))
+    assert rare > 20 * common
+    assert all(difference.min() > 0 for difference in differences)
+
+
+def test_scaled_layers_keep_differences_between_inputs():
+    with seeded_initialisation(0):
+        plain, scaled = mlp(64, 256, 8), mlp(64, 256, 8, scaled=True)
+    x = torch.randn(100, 64)
+    before_last = [layers[:-1](x).std(0).mean() for layers in (plain, scaled)]
+    assert before_last[1] > 2 * before_last[0]
 
 
 def test_a_residual_block_adds_to_its_input():

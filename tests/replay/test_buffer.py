@@ -5,7 +5,7 @@ from scipy.stats import chisquare
 from skipper.agents.base import Experience
 from skipper.config import ReplayConfig
 from skipper.presets import DEBUG
-from skipper.replay.buffer import Replay
+from skipper.replay.buffer import Pairs, Replay
 from skipper.replay.episodes import Episode, EpisodeBuilder
 from skipper.types import EnvironmentSpec, Transition
 
@@ -73,7 +73,7 @@ def test_the_oldest_episodes_make_room(targets):
         kept = set(range(first - steps - 1, first - 1))
         if not targets:  # with hindsight, a transition whose draws were all its own start has no sample
             assert kept <= set(state)
-        pairs = buffer.sample_pairs(3, 4, 4, rng)
+        pairs = buffer.sample_pairs(rng)
         assert number(pairs.observation).min() >= first - 64
     # The ring is nearly full all the time: at most one episode's length is wasted at its end.
     assert buffer.episodes >= (64 - 2 * 20) // 20
@@ -85,7 +85,7 @@ def test_an_episode_larger_than_everything_is_refused():
     with pytest.raises(ValueError, match="no samples yet"):
         replay(capacity=10).sample(1, 0.4, np.random.default_rng(0))
     with pytest.raises(ValueError, match="no episodes yet"):
-        replay(capacity=10).sample_pairs(1, 1, 1, np.random.default_rng(0))
+        replay(capacity=10).sample_pairs(np.random.default_rng(0))
 
 
 def test_priorities_and_importance_weights():
@@ -121,28 +121,77 @@ def test_uniform_sampling_ignores_losses():
     assert (batch.weight == 1).all()
 
 
-def test_pairs_cross_transitions_and_targets_of_one_episode():
-    buffer, rng = replay(capacity=1000), np.random.default_rng(0)
-    for index, steps in enumerate((8, 40, 1)):
-        buffer.add(episode(100 * (index + 1), steps, terminated=index == 0), rng)
-    seen = set()
-    for _ in range(60):
-        pairs = buffer.sample_pairs(4, 5, 6, rng)
+def pairs_of(episodes: list[tuple[int, Episode]], **fields) -> Pairs:
+    """All pairs of many draws from a buffer that holds ``episodes``, in numbers instead of indices."""
+    buffer, rng = replay(capacity=1000, **fields), np.random.default_rng(0)
+    for task, each in episodes:
+        buffer.add(each, rng, task)
+    drawn = []
+    for _ in range(200):
+        pairs = buffer.sample_pairs(rng)
         states = number(pairs.observation)
-        source, after, target = states[pairs.source], states[pairs.next], states[pairs.target]
-        assert len(pairs.source) <= 4 * 5 * 6
-        assert (after == source + 1).all()
-        assert (source != target).all()
-        assert (source // 100 == target // 100).all()
-        assert (pairs.action == source % 7).all()
-        np.testing.assert_allclose(pairs.reward, source / 10, rtol=1e-6)
-        assert (pairs.reached == (after == target)).all()
-        assert (pairs.terminated == (after == 108)).all()
-        # Far fewer states than pairs: each is there once per episode that was drawn.
-        assert len(states) <= 4 * (2 * 5 + 6)
-        seen |= set(zip(source.tolist(), target.tolist(), strict=True))
-    everything = {(s, t) for s in range(100, 108) for t in range(100, 109) if s != t}
-    assert everything <= seen
+        assert len(set(zip(states.tolist(), pairs.episode.tolist(), strict=True))) == len(states)  # each state once
+        drawn.append(pairs._replace(**{name: states[getattr(pairs, name)] for name in ("source", "next", "target")}))
+    joined = (np.concatenate([getattr(pairs, name) for pairs in drawn]) for name in Pairs._fields)
+    return Pairs(*joined)
+
+
+def test_pairs_cross_a_window_of_transitions_with_targets_of_their_episode():
+    episodes = [(1, episode(100, 8)), (2, episode(200, 40, terminated=False)), (3, episode(300, 1))]
+    pairs = pairs_of(episodes, pair_episodes=4, pair_transitions=5, pair_targets=3)
+    assert (pairs.next == pairs.source + 1).all()
+    assert (pairs.source != pairs.target).all()
+    assert (pairs.source // 100 == pairs.target // 100).all()
+    assert (pairs.action == pairs.source % 7).all()
+    np.testing.assert_allclose(pairs.reward, pairs.source / 10, rtol=1e-6)
+    assert (pairs.reached == (pairs.next == pairs.target)).all()
+    assert (pairs.terminated == np.isin(pairs.next, (108, 301))).all()
+    later = pairs.target > pairs.source
+    assert (pairs.steps[later] == (pairs.target - pairs.source)[later]).all()
+    assert np.isinf(pairs.steps[~later]).all()
+    found = set(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
+    assert found >= {(s, t) for s in range(100, 108) for t in range(100, 109) if s != t}
+
+
+def test_few_states_make_many_pairs():
+    buffer, rng = replay(capacity=100, pair_episodes=4, pair_transitions=6, pair_targets=4), np.random.default_rng(0)
+    buffer.add(episode(0, 60), rng)
+    pairs = buffer.sample_pairs(rng)
+    assert len(pairs.observation) <= 4 * (7 + 4)
+    assert len(pairs.source) > 3.5 * len(pairs.observation)
+
+
+def test_steps_count_to_the_first_of_equal_states_and_a_loop_is_no_target():
+    numbers = np.array([0, 1, 2, 1, 0, 3])
+    observation = np.stack([numbers * 0, numbers], -1).astype(np.uint8).reshape(-1, 1, 1, 2)
+    loop = Episode(observation, np.arange(5), np.zeros(5), True)
+    pairs = pairs_of([(1, loop)], pair_episodes=1, pair_transitions=5, pair_targets=1)
+    pairs_columns = (pairs.source, pairs.action, pairs.target, pairs.steps)
+    first = {(s, a, t): steps for s, a, t, steps in zip(*pairs_columns, strict=True)}
+    assert first[0, 0, 1] == 1.0
+    assert first[2, 2, 0] == 2.0
+    assert first[0, 0, 3] == 5.0
+    assert first[0, 4, 3] == 1.0
+    assert np.isinf(first[0, 4, 2])
+    assert not any(s == t for s, _, t in first)
+
+
+def test_some_targets_come_from_other_episodes_of_the_same_task():
+    episodes = [(1, episode(100, 20)), (1, episode(150, 20)), (2, episode(200, 20)), (-1, episode(300, 20))]
+    pairs = pairs_of(episodes, pair_episodes=3, pair_transitions=3, pair_targets=4, other_episodes=0.5)
+    assert (pairs.source // 100 == pairs.target // 100).all()
+    foreign = (pairs.source // 50) != (pairs.target // 50)
+    assert 0.1 < foreign[pairs.source // 100 == 1].mean() < 0.5
+    assert np.isinf(pairs.steps[foreign]).all()
+
+
+def test_contexts_are_of_the_same_episode():
+    buffer, rng = replay(capacity=1000), np.random.default_rng(0)
+    for index in range(4):
+        buffer.add(episode(100 * (index + 1), 20), rng)
+    described, context = map(number, buffer.sample_contexts(5000, rng))
+    assert (described // 100 == context // 100).all()
+    assert set(described) == set(context) == {100 * (i + 1) + step for i in range(4) for step in range(20)}
 
 
 def test_a_saved_buffer_continues_exactly():
@@ -163,7 +212,7 @@ def test_a_saved_buffer_continues_exactly():
             assert (getattr(left, name) == getattr(right, name)).all(), name
         buffer.update(left.places, left.weight)
         other.update(right.places, right.weight)
-        for mine, its in zip(buffer.sample_pairs(2, 3, 3, one), other.sample_pairs(2, 3, 3, two), strict=True):
+        for mine, its in zip(buffer.sample_pairs(one), other.sample_pairs(two), strict=True):
             assert (mine == its).all()
 
 
