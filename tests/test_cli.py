@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from skipper.cli import main
+from skipper.training.diagnose import REPLACED
 from skipper.training.folder import read_config
 
 
@@ -74,6 +75,27 @@ def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):
         skipper("train", *options[:-1], "0.2", "--batch-size", "8", monkeypatch=monkeypatch)
 
 
+def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
+    options = ["--preset", "debug", "--agent", "skipper-once", "--steps", "400", "--generator-width", "4"]
+    skipper("train", *options, "--out", str(tmp_path / "run"), monkeypatch=monkeypatch)
+    capsys.readouterr()
+    fewer = ["--episodes", "6", "--difficulties", "0.35", "0.45"]
+    skipper("diagnose", str(tmp_path / "run"), *fewer, "--json", monkeypatch=monkeypatch)
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["replaced"]) == set(REPLACED)
+    assert found["replaced"]["all"]["0.45"]["success"] == 1.0
+    assert found["replaced"]["nothing"]["0.35"]["episodes"] == 6
+    assert found["truth"]["0.35"]["edges"]["1"]["pairs"] > 0
+    monkeypatch.setenv("COLUMNS", "200")
+    skipper("diagnose", str(tmp_path / "run"), *fewer, monkeypatch=monkeypatch)
+    printed = capsys.readouterr().out
+    assert "true instead of learned" in printed
+    assert "walks that fail at 2" in printed
+    skipper("train", "--preset", "debug", "--steps", "40", "--out", str(tmp_path / "mf"), monkeypatch=monkeypatch)
+    with pytest.raises(SystemExit, match="'modelfree' does not plan"):
+        skipper("diagnose", str(tmp_path / "mf"), monkeypatch=monkeypatch)
+
+
 def test_the_preset_decides_the_defaults_of_all_other_options(monkeypatch, capsys):
     for arguments in (["--preset", "debug"], ["--preset=debug"]):
         with pytest.raises(SystemExit):
@@ -108,6 +130,8 @@ def test_the_benchmark_prints_its_rates(monkeypatch, capsys):
 def test_all_benchmarks_run(monkeypatch, capsys):
     skipper("bench", "update", "--preset", "debug", "--seconds", "0.01", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["preset"] == "debug"
+    skipper("bench", "plan", "--preset", "debug", "--seconds", "0.01", "--json", monkeypatch=monkeypatch)
+    assert json.loads(capsys.readouterr().out)["ms_batch64"] > 0
     skipper("bench", "replay", "--samples", "5000", "--batch", "4", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["batch"] == 4
 

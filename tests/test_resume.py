@@ -8,14 +8,22 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 PROGRAM = Path(sys.executable).parent / "skipper"
 # Checkpoints so often that many of the kills fall into the writing of one.
 OPTIONS = ["train", "--preset", "debug", "--steps", "3000", "--checkpoint-every", "20", "--evaluate-every", "300"]
 KILLS = 20
+# All that learns fast, at once.
+FAST = [
+    *("--agent", "skipper-regen", "--generator-width", "4", "--flat-description", "--learned-goal", "--scaled-start"),
+    *("--all-pairs", "--other-episodes", "0.2", "--hindsight-bound", "--delusion-scale", "0.25"),
+    *("--practice", "--frozen-acting", "--match-states"),
+]
 
 
-def start(out: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([PROGRAM, *OPTIONS, "--out", str(out)], stdout=subprocess.DEVNULL)
+def start(out: Path, *options: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([PROGRAM, *OPTIONS, *options, "--out", str(out)], stdout=subprocess.DEVNULL)
 
 
 def run(*options: str | Path, **more) -> subprocess.CompletedProcess[str]:
@@ -26,14 +34,23 @@ def newest(out: Path) -> str:
     return max((path.name for path in out.glob("checkpoints/step-*")), default="")
 
 
-def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ([], KILLS),
+        (["--agent", "skipper-once", "--generator-width", "4", "--steps", "1600"], 4),
+        ([*FAST, "--steps", "1600"], 4),
+    ],
+    ids=["modelfree", "skipper", "skipper, fast"],
+)
+def test_kills_at_random_moments_change_nothing(options, wanted, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert start(whole).wait() == 0
+    assert start(whole, *options).wait() == 0
     moments = random.Random(0)
     kills = 0
-    while kills < KILLS:
+    while kills < wanted:
         before = newest(parts)
-        process = start(parts)
+        process = start(parts, *options)
         # Let it come back to life and make some progress, then strike at any moment.
         while process.poll() is None and newest(parts) == before:
             time.sleep(0.002)
@@ -42,7 +59,7 @@ def test_twenty_kills_at_random_moments_change_nothing(tmp_path):
         process.wait()
         assert process.returncode == -signal.SIGKILL, f"ended by itself after {kills} kills: the run is too short"
         kills += 1
-    assert start(parts).wait() == 0
+    assert start(parts, *options).wait() == 0
     for name in ("weights.safetensors", "evaluations.jsonl", "config.json"):
         assert (whole / name).read_bytes() == (parts / name).read_bytes(), name
 

@@ -37,8 +37,14 @@ class Patient:
         self._config, self._weights, self._spec = config, weights, environment_spec(world)
 
     def with_truth(self, truth: tuple[Truth, ...], seed: int) -> SkipperActor:
-        """The agent with ``truth`` in place of what it learned, and a new random stream."""
-        config = replace(self._config, planning=replace(self._config.planning, truth=truth))
+        """The agent with ``truth`` in place of what it learned, and a new random stream.
+
+        True vertices are told apart by their states, not by learned descriptions.
+        """
+        planning = replace(self._config.planning, truth=truth)
+        if "vertices" in truth:
+            planning = replace(planning, match_states=True)
+        config = replace(self._config, planning=planning)
         return play_skipper(config, self._spec, self._weights, np.random.default_rng(seed))
 
 

@@ -266,10 +266,12 @@ def test_a_learned_goal_is_where_rewards_were():
         loop.advance()
     metrics = [learner.learn() for _ in range(200)]
     assert np.mean([record["goal"] for record in metrics[-20:]]) < 0.2
-    seen = TASKS.observe(np.arange(4), TASKS.table.start)
-    wrong = TASKS.observe(np.arange(4), TASKS.table.start)  # what it is told does not matter
-    problem = learner.evaluator(np.random.default_rng(0)).plan(seen, wrong)
-    assert (LavaScene().agent_cell(problem.vertices.observation[:, GOAL]) == TASKS.table.goal).all()
+    samples = learner.core.experience.replay.sample(2_000, 0.4, np.random.default_rng(0))
+    rewarded = samples.reward > 0
+    told = samples.observation[rewarded]  # what it is told does not matter
+    problem = learner.evaluator(np.random.default_rng(0)).plan(samples.target[rewarded], told)
+    found = LavaScene().agent_cell(problem.vertices.observation[:, GOAL])
+    assert (found == LavaScene().agent_cell(samples.next_observation[rewarded])).mean() > 0.9
 
 
 def test_practice_walks_to_imagined_states_and_to_goals():
