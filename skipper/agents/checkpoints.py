@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from skipper.agents.base import observations_tensor
 from skipper.agents.estimators import EstimatorNetwork
 from skipper.config import RunConfig
+from skipper.hashing import content_hashes
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.heads import PairwiseHead, discount_support
-from skipper.planning.proxy import Edges, Vertices, merge_equal
+from skipper.planning.proxy import LazyEdges, Vertices, merge_equal
 from skipper.types import Array, EnvironmentSpec, Scene
 
 LONG_AGO = 1_000_000
@@ -35,23 +36,44 @@ def imagine_vertices(
     scene: Scene,
     ends: tuple[Array, Array],
     codes: Array,
-    *,
-    describe: bool = True,
+    describe: Callable[[Array], Array] | None,
 ) -> Vertices:
     """The current states and goals ``ends`` (B, ...), and between them the states that ``codes`` (B, N) describe.
 
-    An imagined state keeps the code that it was imagined from; only the ends are described anew, and where states are
-    compared whole not even they.
+    An imagined state keeps the code that it was imagined from; the current states are described anew, and the goals by
+    ``describe``. Where states are compared whole it is None and nothing is described.
     """
     observation, goal = ends
     logits = generator.imagine(observations_tensor(observation), torch.from_numpy(codes))  # (B, N, S)
     imagined = scene.place_agent(observation, logits.argmax(-1).numpy())
     states = np.concatenate([observation[:, None], imagined, goal[:, None]], axis=1)
-    end_codes = np.full((2, len(observation)), -1)
-    if describe:
-        end_codes = generator.codes(observations_tensor(np.concatenate(ends))).numpy().reshape(2, -1)
+    if describe is None:
+        end_codes = np.full((2, len(observation)), -1)
+    else:
+        end_codes = np.stack([generator.codes(observations_tensor(observation)).numpy(), describe(goal)])
     all_codes = np.concatenate([end_codes[0, :, None], codes, end_codes[1, :, None]], axis=1)
     return Vertices(states, all_codes, merge_equal(states))
+
+
+class GoalCodes:
+    """The partial descriptions of goals, which stay the same for an episode: each is computed once."""
+
+    def __init__(self, generator: CheckpointGenerator, capacity: int = 1024) -> None:
+        self._generator, self._capacity = generator, capacity
+        self._known: dict[int, int] = {}
+        self._weights: list[int] = []
+
+    def __call__(self, goals: Array) -> Array:
+        """(B, W, H, C) to codes (B,)."""
+        weights = [parameter._version for parameter in self._generator.description.parameters()]
+        if weights != self._weights or len(self._known) > self._capacity:  # they have learned since
+            self._weights, self._known = weights, {}
+        keys = content_hashes(goals.reshape(len(goals), -1)).tolist()
+        new = {key: row for row, key in enumerate(keys) if key not in self._known}
+        if new:
+            codes = self._generator.codes(observations_tensor(goals[list(new.values())]))
+            self._known.update(zip(new, codes.tolist(), strict=True))
+        return np.array([self._known[key] for key in keys])
 
 
 def true_vertices(
@@ -75,42 +97,55 @@ def true_vertices(
 @torch.no_grad()
 def learned_edges(
     network: EstimatorNetwork, vertices: Vertices, discount: float, partial: Callable[[Tensor], Tensor] | None = None
-) -> Edges:
+) -> LazyEdges:
     """What the estimators say of all pairs of vertices, under the checkpoint policy's greedy actions.
 
-    ``partial`` may be a table of the network's partial states.
+    ``partial`` may be a table of the network's partial states. Rewards wait until it is known which are needed.
     """
     B, N = vertices.present.shape  # noqa: N806
     states = observations_tensor(vertices.observation.reshape(B * N, *vertices.observation.shape[2:]))
     sigma = (partial or network.partial)(states)
     terminal = network.terminal(sigma).argmax(-1) == 1
     sigma = sigma.unflatten(0, (B, N))
-    parts = [
-        _pairs(network, sigma[row : row + step], discount)
-        for step in [max(CHUNK // (N * N), 1)]
-        for row in range(0, B, step)
-    ]
-    distance, gamma, reward = (torch.cat(column).numpy().astype(np.float64) for column in zip(*parts, strict=True))
-    return Edges(distance, gamma, reward, terminal.numpy().reshape(B, N))
+    step = max(CHUNK // (N * N), 1)
+    parts = [_ways(network, sigma[row : row + step], discount) for row in range(0, B, step)]
+    action, distance, gamma = (torch.cat(column) for column in zip(*parts, strict=True))
+
+    @torch.no_grad()
+    def reward(kept: Array) -> Array:
+        most = max(int(kept.sum(-1).max()), 1)
+        place = torch.from_numpy(np.argsort(~kept, axis=-1, kind="stable")[:, :most])  # (B, k) the kept ones first
+        rows = torch.arange(B)[:, None]
+        estimated = _rewards(network, sigma[rows, place], action[rows[..., None], place[:, :, None], place[:, None]])
+        found = torch.zeros(B, N, N)
+        found[rows[..., None], place[:, :, None], place[:, None]] = estimated
+        return found.numpy().astype(np.float64)
+
+    steps, discounts = (column.numpy().astype(np.float64) for column in (distance, gamma))
+    return LazyEdges(steps, discounts, terminal.numpy().reshape(B, N), reward)
 
 
-def _pairs(network: EstimatorNetwork, sigma: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Distance, discount and reward (b, N, N) of partial states (b, N, D)."""
+def _all_pairs(head: PairwiseHead, sigma: Tensor) -> Tensor:
+    """Logits (b, N, N, A, K) of all pairs of partial states (b, N, D)."""
+    return head.join(head.source(sigma)[:, :, None], head.target(sigma)[:, None])
 
-    def estimate(head: PairwiseHead) -> Tensor:
-        return head.join(head.source(sigma)[:, :, None], head.target(sigma)[:, None])  # (b, N, N, A, K)
 
-    action = network.value.expectation(estimate(network.value)).argmax(-1)[..., None, None]  # (b, N, N, 1, 1)
-    chosen = {
-        name: torch.take_along_dim(estimate(head), action, dim=-2)[..., 0, :]
-        for name, head in (("distance", network.distance), ("reward", network.reward))
-    }
+def _ways(network: EstimatorNetwork, sigma: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The policy's actions, and their distances and discounts, (b, N, N) each, of partial states (b, N, D)."""
+    action = network.value.expectation(_all_pairs(network.value, sigma)).argmax(-1)
+    histogram = _of_action(_all_pairs(network.distance, sigma), action).softmax(-1)
     gamma = discount_support(len(network.distance.support), discount)
-    return (
-        network.distance.expectation(chosen["distance"]),
-        network.distance.expectation(chosen["distance"], gamma),
-        network.reward.expectation(chosen["reward"]),
-    )
+    return action, histogram @ network.distance.support, histogram @ gamma
+
+
+def _rewards(network: EstimatorNetwork, sigma: Tensor, action: Tensor) -> Tensor:
+    """Rewards (b, N, N) of ``action`` (b, N, N) between partial states (b, N, D)."""
+    return network.reward.expectation(_of_action(_all_pairs(network.reward, sigma), action))
+
+
+def _of_action(logits: Tensor, action: Tensor) -> Tensor:
+    """(..., A, K) and (...) to (..., K)."""
+    return torch.take_along_dim(logits, action[..., None, None], dim=-2)[..., 0, :]
 
 
 class Walk(NamedTuple):

@@ -16,6 +16,7 @@ from skipper.agents.base import (
     observations_tensor,
 )
 from skipper.agents.checkpoints import (
+    GoalCodes,
     SkipperNetwork,
     Walk,
     imagine_vertices,
@@ -29,7 +30,7 @@ from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
 from skipper.nets.generator import GoalGenerator, codes_to_bits, cyclic_weight, distinct_codes
 from skipper.nets.layers import seeded_initialisation
-from skipper.planning.proxy import CURRENT, GOAL, Edges, ProxyProblem, Vertices, merge_equal, solve
+from skipper.planning.proxy import CURRENT, GOAL, Edges, LazyEdges, ProxyProblem, Vertices, merge_equal, solve
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition, oracle_of, scene_of
 
 PAIRS_PER_DELUSION = 4
@@ -51,7 +52,7 @@ class SkipperPolicy:
     ) -> None:
         """``practice`` walks to random checkpoints; ``remembered`` are the partial states of a network at rest."""
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
-        self._practice = practice
+        self._practice, self._goal_codes = practice, GoalCodes(network.generator)
         self._partial = remembered or network.estimators.partial
         self._scene = scene_of(spec)
         self.walk: Walk | None = None
@@ -94,7 +95,7 @@ class SkipperPolicy:
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """Imagine, annotate and solve a new problem for each observation (B, W, H, C); nothing is remembered."""
-        return solve(self.imagine(observation, self._goal(observation, goal)), self.edges, self.config.planning)
+        return solve(self.imagine(observation, self._goal(observation, goal)), self.estimate, self.config.planning)
 
     def _plan(self, walk: Walk, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
         """New plans for the environments ``rows``, written into the walk."""
@@ -107,7 +108,7 @@ class SkipperPolicy:
             walk.kept[rows] = False  # nothing on the way counts as a checkpoint
             return None
         vertices = self._vertices(walk, observation, goal, timestep.first[rows], rows)
-        problem = solve(vertices, self.edges, config)
+        problem = solve(vertices, self.estimate, config)
         walk.vertices[rows], walk.codes[rows], walk.kept[rows] = vertices.observation, vertices.code, problem.kept
         walk.target[rows] = problem.targets
         walk.aiming[rows] = problem.target >= 0
@@ -137,7 +138,8 @@ class SkipperPolicy:
             reachable = oracle_of(self.spec).reachable(observation)
             return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, count)
         codes = distinct_codes(len(observation), count, self.config.generator.description_bits, self.rng)
-        return imagine_vertices(self.network.generator, self._scene, ends, codes, describe=not config.match_states)
+        describe = None if config.match_states else self._goal_codes
+        return imagine_vertices(self.network.generator, self._scene, ends, codes, describe)
 
     def _vertices(self, walk: Walk, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
         """Imagined anew, or for "once" those of the episode with the current state put in."""
@@ -154,20 +156,29 @@ class SkipperPolicy:
         return Vertices(states, codes, merge_equal(states) & stays)
 
     def edges(self, vertices: Vertices) -> Edges:
-        """Learned, but for what is to come from ground truth."""
+        """All that is known of all pairs of vertices."""
+        estimated = self._learned_or_true(vertices)
+        return estimated if isinstance(estimated, Edges) else estimated.between(vertices.present)
+
+    def estimate(self, vertices: Vertices) -> Edges | LazyEdges:
+        """What plans are made with: as ``edges``, but rewards only where they are needed."""
+        return self._learned_or_true(vertices)
+
+    def _learned_or_true(self, vertices: Vertices) -> Edges | LazyEdges:
         truth, discount = self.config.planning.truth, self.config.learning.task_discount
         true = None
         if {"edges", "rewards", "terminal"} & set(truth):
             true = Edges(*oracle_of(self.spec).edges(vertices.observation, discount))
             if "edges" in truth:
                 return true
-        edges = learned_edges(self.network.estimators, vertices, discount, self._partial)
-        if true is not None:
-            edges = edges._replace(
-                reward=true.reward if "rewards" in truth else edges.reward,
-                terminal=true.terminal if "terminal" in truth else edges.terminal,
-            )
-        return edges
+        learned = learned_edges(self.network.estimators, vertices, discount, self._partial)
+        if true is None:
+            return learned
+        edges = learned.between(vertices.present)
+        return edges._replace(
+            reward=true.reward if "rewards" in truth else edges.reward,
+            terminal=true.terminal if "terminal" in truth else edges.terminal,
+        )
 
     @torch.no_grad()
     def follow(self, observation: Array, target: Array) -> Array:

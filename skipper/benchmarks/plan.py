@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 from skipper.agents.checkpoints import SkipperNetwork
 from skipper.agents.skipper import SkipperPolicy
@@ -15,6 +14,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import evaluation_tasks
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import solve
+from skipper.training.processor import prepare_processor
 from skipper.types import Array
 
 BATCHES = (1, 64)
@@ -22,7 +22,7 @@ BATCHES = (1, 64)
 
 def bench_plan(config: RunConfig, seconds: float) -> dict[str, Any]:
     """Milliseconds per problem, alone and in a batch of 64, and what they are spent on."""
-    torch.set_num_threads(config.threads)
+    prepare_processor(config.threads)
     spec = environment_spec(config.world)
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
@@ -50,6 +50,6 @@ def _works(policy: SkipperPolicy, ends: tuple[Array, Array]) -> dict[str, Callab
     return {
         "": lambda: policy.plan(*ends),
         "_vertices": lambda: policy.imagine(*ends),
-        "_edges": lambda: policy.edges(vertices),
+        "_edges": lambda: policy.estimate(vertices),
         "_solve": lambda: solve(vertices, lambda _: edges, policy.config.planning),
     }

@@ -5,6 +5,8 @@ exactly. Fusing other bits with the same context imagines other states of the ep
 Generator"). What is reconstructed is the agent's cell: one logit per cell.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -74,6 +76,7 @@ class Fuser(nn.Module):
         self.unfold = nn.ConvTranspose2d(4 * config.generator_width, config.generator_width, spec.shape[:2])
         self.mix = ResidualBlock(2 * config.generator_width)
         self.locate = nn.Conv2d(2 * config.generator_width, 1, 1)
+        self._remembered: tuple[Any, tuple[Tensor, Tensor]] | None = None
 
     def describe(self, bits: Tensor) -> Tensor:
         """(B, bits, 2) one-hot to (B, width, W, H)."""
@@ -105,12 +108,26 @@ class Fuser(nn.Module):
         """Parts that belong together, (B, ...) each, to logits (B, S)."""
         return self._locate(context[0] + bits[0], context[1] + bits[1])
 
+    def all_bits_part(self, bits: int) -> tuple[Tensor, Tensor]:
+        """``bits_part`` of all codes in turn, computed once for the weights as they are; without gradients."""
+        weights = (*self.spread.parameters(), *self.unfold.parameters(), self.mix.widen.weight, self.locate.weight)
+        state = tuple((weight.data_ptr(), weight._version) for weight in weights)
+        if self._remembered is None or self._remembered[0] != state:
+            with torch.no_grad():
+                hidden, skipped = self.bits_part(codes_to_bits(torch.arange(2**bits), bits))
+                self._remembered = state, (hidden.to(memory_format=torch.channels_last), skipped)
+        return self._remembered[1]
+
     def _locate(self, hidden: Tensor, skipped: Tensor) -> Tensor:
+        """What the residual block and the last layer make of the hidden layer (B, C, W, H), and of what skipped it."""
         narrow, locate = self.mix.narrow, self.locate.weight[0, :, 0, 0]
         assert narrow.bias is not None
-        kernel = torch.einsum("c,cdij->dij", locate, narrow.weight)[None]
-        found = functional.conv2d(functional.relu(hidden), kernel, (locate @ narrow.bias)[None], padding=1)
-        return (found + skipped).flatten(1)
+        B, _, W, H = hidden.shape  # noqa: N806
+        # A convolution to one channel is slow as such. It is a product with nine columns, shifted and summed.
+        kernel = torch.einsum("c,cdij->dij", locate, narrow.weight).flip(1, 2).flatten(1)  # (C, 9)
+        columns = functional.relu(hidden).permute(0, 2, 3, 1).flatten(0, 2) @ kernel  # (B * W * H, 9)
+        found = functional.fold(columns.view(B, W * H, 9).transpose(1, 2), (W, H), 3, padding=1)
+        return (found + locate @ narrow.bias + skipped).flatten(1)
 
 
 class CheckpointGenerator(nn.Module):
@@ -133,12 +150,11 @@ class CheckpointGenerator(nn.Module):
     def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
         context = self.fuse.context_part(self.context(observation))
-        distinct, place = codes.unique(return_inverse=True)
-        described = self.fuse.bits_part(codes_to_bits(distinct, self.bits))
+        described = self.fuse.all_bits_part(self.bits)
         owner = torch.arange(len(codes)).repeat_interleave(codes.shape[1])  # (B * N,) whose context
         logits = [
             self.fuse.join((context[0][b], context[1][b]), (described[0][n], described[1][n]))
-            for b, n in zip(owner.split(CHUNK), place.flatten().split(CHUNK), strict=True)
+            for b, n in zip(owner.split(CHUNK), codes.flatten().split(CHUNK), strict=True)
         ]
         return torch.cat(logits).unflatten(0, codes.shape)
 

@@ -63,7 +63,7 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, channels, W, H) to the same."""
-        return x + self.narrow(functional.relu(self.widen(functional.relu(x))))
+        return x + self.narrow(functional.relu(self.widen(functional.relu(x)), inplace=True))
 
 
 def mlp(inputs: int, hidden: int, outputs: int, *, scaled: bool = False) -> nn.Sequential:

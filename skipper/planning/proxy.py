@@ -1,5 +1,6 @@
 """Proxy problems: small graphs of imagined states, pruned and solved (Sec. 3.1, App. "Planning")."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -31,10 +32,23 @@ class Edges(NamedTuple):
     terminal: Array  # (B, N) bool, vertices that end the episode
 
 
+class LazyEdges(NamedTuple):
+    """Edges whose rewards are estimated only between the vertices that pruning leaves, which are few."""
+
+    distance: Array  # (B, N, N) steps
+    discount: Array  # (B, N, N)
+    terminal: Array  # (B, N) bool
+    reward: Callable[[Array], Array]  # vertices (B, N) bool to (B, N, N), 0 where an end is not among them
+
+    def between(self, kept: Array) -> Edges:
+        """With the rewards between the vertices ``kept`` (B, N)."""
+        return Edges(self.distance, self.discount, self.reward(kept), self.terminal)
+
+
 class EstimateEdges(Protocol):
     """Where edges come from: learned estimators, or the truth."""
 
-    def __call__(self, vertices: Vertices) -> Edges:
+    def __call__(self, vertices: Vertices) -> Edges | LazyEdges:
         """Annotate all pairs."""
 
 
@@ -85,7 +99,7 @@ def merge_equal(observation: Array) -> Array:
     return present
 
 
-def keep_vertices(vertices: Vertices, edges: Edges, config: PlanningConfig) -> Array:
+def keep_vertices(vertices: Vertices, edges: Edges | LazyEdges, config: PlanningConfig) -> Array:
     """(B, N) bool, the medoids of min(D, D^T), among them the current state and the goal."""
     present = vertices.present
     if not config.prune_vertices or present.shape[1] <= config.kept:
@@ -117,8 +131,9 @@ def judge_edges(vertices: Vertices, edges: Edges, kept: Array, config: PlanningC
 
 def solve(vertices: Vertices, estimate: EstimateEdges, config: PlanningConfig) -> ProxyProblem:
     """Annotate, prune and solve B problems together."""
-    edges = estimate(vertices)
-    kept = keep_vertices(vertices, edges, config)
+    estimated = estimate(vertices)
+    kept = keep_vertices(vertices, estimated, config)
+    edges = estimated if isinstance(estimated, Edges) else estimated.between(kept)
     fate = judge_edges(vertices, edges, kept, config)
     usable = fate == Fate.KEPT
     values = value_iteration(np.where(usable, edges.reward, 0.0), np.where(usable, edges.discount, 0.0), config.sweeps)

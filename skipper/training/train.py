@@ -9,7 +9,6 @@ from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 
 from skipper.agents.base import NotFiniteError
 from skipper.agents.registry import learner_kind
@@ -20,6 +19,7 @@ from skipper.envs.vector import LavaVectorEnv
 from skipper.training.evaluate import evaluate_learner
 from skipper.training.folder import RunFolder
 from skipper.training.loop import Loop
+from skipper.training.processor import prepare_processor
 from skipper.training.recorder import Recorder
 
 
@@ -75,7 +75,7 @@ class Run:
 
     def __init__(self, config: RunConfig, folder: RunFolder, display: Display) -> None:
         self.config, self.folder, self.display = config, folder, display
-        torch.set_num_threads(config.threads)
+        prepare_processor(config.threads)
         learner = learner_kind(config.agent).train(config, environment_spec(config.world))
         self.tasks: Tasks | None = training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
         envs = LavaVectorEnv(config.environments, tasks=self.tasks or TaskStream(config.world))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.checkpoints import imagine_vertices, learned_edges
+from skipper.agents.checkpoints import GoalCodes, imagine_vertices, learned_edges
 from skipper.agents.registry import Ingredients, learner_kind, make_fixed
 from skipper.agents.skipper import SkipperAgent, SkipperPolicy
 from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, WorldConfig
@@ -16,7 +16,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import evaluation_tasks, training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.nets.heads import discount_support
-from skipper.planning.proxy import CURRENT, GOAL, Vertices
+from skipper.planning.proxy import CURRENT, GOAL, Vertices, solve
 from skipper.presets import preset
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
@@ -84,11 +84,12 @@ def test_vertices_are_the_current_state_imagined_ones_and_the_goal():
     generator = learner.core.network.generator
     seen, goal = TASKS.observe(np.arange(3), np.array([1, 2, 3])), TASKS.observe(np.arange(3), TASKS.table.goal[:3])
     codes = np.array([[5, 9], [7, 1], [0, 63]])
-    vertices = imagine_vertices(generator, LavaScene(), (seen, goal), codes)
+    vertices = imagine_vertices(generator, LavaScene(), (seen, goal), codes, GoalCodes(generator))
     assert (vertices.observation[:, CURRENT] == seen).all()
     assert (vertices.observation[:, GOAL] == goal).all()
     assert (vertices.code[:, 1:-1] == codes).all()
     assert (vertices.code[:, CURRENT] == generator.codes(torch.from_numpy(seen)).numpy()).all()
+    assert (vertices.code[:, GOAL] == generator.codes(torch.from_numpy(goal)).numpy()).all()
     cells = generator.imagine(torch.from_numpy(seen), torch.from_numpy(codes)).argmax(-1).numpy()
     assert (LavaScene().agent_cell(vertices.observation[:, 1]) == cells[:, 0]).all()
 
@@ -97,8 +98,9 @@ def test_learned_edges_are_those_of_single_pairs():
     network = agent().core.network
     states = TASKS.observe(np.zeros(5, int), np.arange(5) * 7)
     seen = np.stack([states, states[::-1]])
-    vertices = imagine_vertices(network.generator, LavaScene(), (states[:1], states[1:2]), np.zeros((1, 0), int))
-    edges = learned_edges(network.estimators, vertices._replace(observation=seen, present=np.ones((2, 5), bool)), 0.9)
+    vertices = imagine_vertices(network.generator, LavaScene(), (states[:1], states[1:2]), np.zeros((1, 0), int), None)
+    lazy = learned_edges(network.estimators, vertices._replace(observation=seen, present=np.ones((2, 5), bool)), 0.9)
+    edges = lazy.between(np.ones((2, 5), bool))
     estimators = network.estimators
     with torch.no_grad():
         sigma = estimators.partial(torch.from_numpy(states))
@@ -110,8 +112,37 @@ def test_learned_edges_are_those_of_single_pairs():
                 assert edges.distance[0, i, j] == pytest.approx(
                     float(estimators.distance.expectation(histogram)), rel=1e-4
                 )
+                reward = estimators.reward.expectation(estimators.reward(*pair)[0, action])
+                assert edges.reward[0, i, j] == pytest.approx(float(reward), rel=1e-4)
                 gamma = estimators.distance.expectation(histogram, discount_support(16, 0.9))
                 assert edges.discount[1, 4 - i, 4 - j] == pytest.approx(float(gamma), rel=1e-4)
+
+
+def test_codes_of_goals_are_those_of_the_weights_as_they_are():
+    learner = agent()
+    generator, goals = learner.core.network.generator, first_step().goal
+    known = GoalCodes(generator, capacity=2)
+    loop = loop_of(learner)
+    while loop.updates < 30:
+        loop.advance()
+        if loop.updates % 10 == 0:
+            for rows in ([0, 1], [1, 1, 0], [2, 3]):
+                assert (known(goals[rows]) == generator.codes(torch.from_numpy(goals[rows])).numpy()).all()
+
+
+def test_rewards_are_estimated_between_kept_vertices_only():
+    network = agent().core.network
+    seen, goal = first_step().observation, first_step().goal
+    vertices = imagine_vertices(network.generator, LavaScene(), (seen, goal), np.arange(24).reshape(4, 6), None)
+    lazy = learned_edges(network.estimators, vertices, 0.9)
+    kept = np.random.default_rng(0).random((4, 8)) < 0.5
+    kept[2] = False
+    some, everything = lazy.between(kept).reward, lazy.between(np.ones((4, 8), bool)).reward
+    wanted = kept[:, :, None] & kept[:, None, :]
+    np.testing.assert_allclose(some[wanted], everything[wanted], rtol=1e-4)
+    assert (everything > 0).all()
+    problem = solve(vertices, lambda _: lazy, agent().config.planning)
+    np.testing.assert_allclose(problem.edges.reward[:, 0, -1], everything[:, 0, -1], rtol=1e-4)
 
 
 def first_step() -> TimeStep:
