@@ -237,7 +237,8 @@ class BenchWorld:
 class BenchUpdate:
     """Measure one gradient update of Skipper, and of the model-free baseline beside it.
 
-    FLOP counts, and the share of this machine's speed on large matrix products that the update reaches.
+    FLOP counts, and the share of the network's ceiling that the update reaches: the speed of its convolutions and
+    matrix products when they are run alone.
     """
 
     preset: str = "paper"

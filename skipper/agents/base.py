@@ -150,15 +150,13 @@ class LearningCore(Generic[Network]):
         self.sample_rng = named_rng(config.seed, "sample")
         self.steps = self.updates = self._syncs = 0
 
-    def observe(self, transition: Transition) -> bool:
-        """Store the transition; copy the network from time to time, and say so."""
+    def observe(self, transition: Transition) -> None:
+        """Store the transition; copy the network from time to time."""
         self.experience.append(transition)
         self.steps += len(transition.action)
-        due = self.steps // self.config.learning.sync_every > self._syncs
-        if due:
+        if self.steps // self.config.learning.sync_every > self._syncs:
             self._syncs = self.steps // self.config.learning.sync_every
             self.target_network.load_state_dict(self.network.state_dict())
-        return due
 
     def sample(self) -> Samples:
         """A batch by priority; importance weights grow to full strength over the run."""

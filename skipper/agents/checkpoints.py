@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.base import observations_tensor
-from skipper.agents.estimators import EstimatorNetwork
+from skipper.agents.estimators import EstimatorNetwork, weights_version
 from skipper.config import RunConfig
 from skipper.hashing import content_hashes
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
@@ -40,8 +40,8 @@ def imagine_vertices(
 ) -> Vertices:
     """The current states and goals ``ends`` (B, ...), and between them the states that ``codes`` (B, N) describe.
 
-    An imagined state keeps the code that it was imagined from; the current states are described anew, and the goals by
-    ``describe``. Where states are compared whole it is None and nothing is described.
+    An imagined state keeps the code that it was imagined from; ``describe`` gives the codes of the ends. Where states
+    are compared whole it is None and nothing is described.
     """
     observation, goal = ends
     logits = generator.imagine(observations_tensor(observation), torch.from_numpy(codes))  # (B, N, S)
@@ -50,28 +50,31 @@ def imagine_vertices(
     if describe is None:
         end_codes = np.full((2, len(observation)), -1)
     else:
-        end_codes = np.stack([generator.codes(observations_tensor(observation)).numpy(), describe(goal)])
+        end_codes = describe(np.concatenate(ends)).reshape(2, -1)
     all_codes = np.concatenate([end_codes[0, :, None], codes, end_codes[1, :, None]], axis=1)
     return Vertices(states, all_codes, merge_equal(states))
 
 
-class GoalCodes:
-    """The partial descriptions of goals, which stay the same for an episode: each is computed once."""
+class Descriptions:
+    """Partial descriptions, remembered while the weights stay the same.
 
-    def __init__(self, generator: CheckpointGenerator, capacity: int = 1024) -> None:
+    A goal is described once in an episode, and a current state once for both uses: is it a checkpoint, and planning.
+    """
+
+    def __init__(self, generator: CheckpointGenerator, capacity: int = 4096) -> None:
         self._generator, self._capacity = generator, capacity
         self._known: dict[int, int] = {}
         self._weights: list[int] = []
 
-    def __call__(self, goals: Array) -> Array:
+    def __call__(self, states: Array) -> Array:
         """(B, W, H, C) to codes (B,)."""
-        weights = [parameter._version for parameter in self._generator.description.parameters()]
-        if weights != self._weights or len(self._known) > self._capacity:  # they have learned since
+        weights = weights_version(self._generator.description)
+        if weights != self._weights or len(self._known) > self._capacity:  # they have learned, or it is too much
             self._weights, self._known = weights, {}
-        keys = content_hashes(goals.reshape(len(goals), -1)).tolist()
+        keys = content_hashes(states.reshape(len(states), -1)).tolist()
         new = {key: row for row, key in enumerate(keys) if key not in self._known}
         if new:
-            codes = self._generator.codes(observations_tensor(goals[list(new.values())]))
+            codes = self._generator.codes(observations_tensor(states[list(new.values())]))
             self._known.update(zip(new, codes.tolist(), strict=True))
         return np.array([self._known[key] for key in keys])
 

@@ -41,34 +41,41 @@ class EstimatorNetwork(nn.Module):
         self.terminal = mlp(config.partial_width, config.hidden, 2, scaled=config.scaled_start)
 
 
-class PartialTable:
-    """The partial states of a network that stands still, remembered by content and encoded once each.
+def weights_version(module: nn.Module) -> list[int]:
+    """Numbers that change whenever the module learns or is given other weights."""
+    return [parameter._version for parameter in module.parameters()]
 
-    Whoever changes the network must ``forget``. It is saved with the run, since encoding in another batch may round
-    differently.
+
+class PartialTable:
+    """Partial states, remembered by content and encoded once each while the network stands still.
+
+    It is saved with a run, since encoding in another batch may round differently.
     """
 
     def __init__(self, network: EstimatorNetwork, width: int, capacity: int = 16_384) -> None:
-        self._network = network
+        self._network = network.partial
         self._partial = torch.zeros(capacity, width)
         self._places: dict[int, int] = {}
+        self._version = weights_version(self._network)
 
     @torch.no_grad()
     def __call__(self, state: Tensor) -> Tensor:
         """(M, W, H, C) to (M, D)."""
+        if weights_version(self._network) != self._version:
+            self._version, self._places = weights_version(self._network), {}
         keys = content_hashes(state.flatten(1).numpy()).tolist()
         if not all(key in self._places for key in keys):
-            if len(self._places) + len(keys) > len(self._partial):
-                self.forget()
-            new = {key: row for row, key in enumerate(keys) if key not in self._places}
-            begin = len(self._places)
-            self._partial[begin : begin + len(new)] = self._network.partial(state[list(new.values())])
-            self._places.update(zip(new, range(begin, begin + len(new)), strict=True))
+            self._encode(state, keys)
         return self._partial[[self._places[key] for key in keys]]
 
-    def forget(self) -> None:
-        """The network has changed."""
-        self._places.clear()
+    def _encode(self, state: Tensor, keys: list[int]) -> None:
+        """Remember those that are new; where there is no room for them, forget all others."""
+        if len(self._places) + len(keys) > len(self._partial):
+            self._places = {}
+        new = {key: row for row, key in enumerate(keys) if key not in self._places}
+        begin = len(self._places)
+        self._partial[begin : begin + len(new)] = self._network(state[list(new.values())])
+        self._places.update(zip(new, range(begin, begin + len(new)), strict=True))
 
     def state_dict(self) -> dict[str, Any]:
         """What is remembered."""
@@ -76,9 +83,10 @@ class PartialTable:
         return {"keys": keys, "partial": self._partial[: len(keys)].numpy().copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Remember it again."""
+        """Remember it again; the network must have its weights already."""
         self._places = {key: place for place, key in enumerate(state["keys"].tolist())}
         self._partial[: len(self._places)] = torch.from_numpy(state["partial"])
+        self._version = weights_version(self._network)
 
 
 class Hindsight(NamedTuple):

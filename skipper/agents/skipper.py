@@ -16,7 +16,7 @@ from skipper.agents.base import (
     observations_tensor,
 )
 from skipper.agents.checkpoints import (
-    GoalCodes,
+    Descriptions,
     SkipperNetwork,
     Walk,
     imagine_vertices,
@@ -50,10 +50,10 @@ class SkipperPolicy:
         practice: bool = False,
         remembered: PartialTable | None = None,
     ) -> None:
-        """``practice`` walks to random checkpoints; ``remembered`` are the partial states of a network at rest."""
+        """``practice`` walks to random checkpoints; ``remembered`` is a table of partial states that others use too."""
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
-        self._practice, self._goal_codes = practice, GoalCodes(network.generator)
-        self._partial = remembered or network.estimators.partial
+        self._practice, self._describe = practice, Descriptions(network.generator)
+        self._partial = remembered or PartialTable(network.estimators, config.network.partial_width)
         self._scene = scene_of(spec)
         self.walk: Walk | None = None
 
@@ -75,7 +75,7 @@ class SkipperPolicy:
         """(B,) partial descriptions; where states are compared whole nobody asks for them."""
         if self.config.planning.match_states or self.config.planning.always_goal:
             return np.full(len(observation), -1)
-        return self.network.generator.codes(observations_tensor(observation)).numpy()
+        return self._describe(observation)
 
     def _time_to_plan(self, walk: Walk, timestep: TimeStep, code: Array) -> Array:
         """(B,) where a checkpoint was met, time ran out, or there is no plan yet."""
@@ -138,7 +138,7 @@ class SkipperPolicy:
             reachable = oracle_of(self.spec).reachable(observation)
             return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, count)
         codes = distinct_codes(len(observation), count, self.config.generator.description_bits, self.rng)
-        describe = None if config.match_states else self._goal_codes
+        describe = None if config.match_states else self._describe
         return imagine_vertices(self.network.generator, self._scene, ends, codes, describe)
 
     def _vertices(self, walk: Walk, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
@@ -241,8 +241,7 @@ class SkipperAgent:
 
     def observe(self, transition: Transition) -> None:
         """Remember what the last decision led to."""
-        if self.core.observe(transition):
-            self._remembered.forget()
+        self.core.observe(transition)
 
     def ready(self) -> bool:
         """Whether an episode has ended."""

@@ -105,8 +105,9 @@ class Fuser(nn.Module):
         return widened, functional.conv2d(described, self.locate.weight[:, self.width :])
 
     def join(self, context: tuple[Tensor, Tensor], bits: tuple[Tensor, Tensor]) -> Tensor:
-        """Parts that belong together, (B, ...) each, to logits (B, S)."""
-        return self._locate(context[0] + bits[0], context[1] + bits[1])
+        """Parts (b, 1, C, W, H) and (b, N, C, W, H), or others that broadcast, to logits (b, N, S)."""
+        hidden, skipped = context[0] + bits[0], context[1] + bits[1]
+        return self._locate(hidden.flatten(0, 1), skipped.flatten(0, 1)).unflatten(0, hidden.shape[:2])
 
     def all_bits_part(self, bits: int) -> tuple[Tensor, Tensor]:
         """``bits_part`` of all codes in turn, computed once for the weights as they are; without gradients."""
@@ -125,7 +126,7 @@ class Fuser(nn.Module):
         B, _, W, H = hidden.shape  # noqa: N806
         # A convolution to one channel is slow as such. It is a product with nine columns, shifted and summed.
         kernel = torch.einsum("c,cdij->dij", locate, narrow.weight).flip(1, 2).flatten(1)  # (C, 9)
-        columns = functional.relu(hidden).permute(0, 2, 3, 1).flatten(0, 2) @ kernel  # (B * W * H, 9)
+        columns = functional.relu(hidden, inplace=True).permute(0, 2, 3, 1).flatten(0, 2) @ kernel  # (B * W * H, 9)
         found = functional.fold(columns.view(B, W * H, 9).transpose(1, 2), (W, H), 3, padding=1)
         return (found + locate @ narrow.bias + skipped).flatten(1)
 
@@ -149,14 +150,16 @@ class CheckpointGenerator(nn.Module):
     @torch.no_grad()
     def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
-        context = self.fuse.context_part(self.context(observation))
-        described = self.fuse.all_bits_part(self.bits)
-        owner = torch.arange(len(codes)).repeat_interleave(codes.shape[1])  # (B * N,) whose context
+        hidden, skipped = self.fuse.context_part(self.context(observation))  # (B, ...)
+        all_hidden, all_skipped = self.fuse.all_bits_part(self.bits)  # (codes, ...)
+        step = max(CHUNK // codes.shape[1], 1) if codes.shape[1] else len(codes)
         logits = [
-            self.fuse.join((context[0][b], context[1][b]), (described[0][n], described[1][n]))
-            for b, n in zip(owner.split(CHUNK), codes.flatten().split(CHUNK), strict=True)
+            self.fuse.join((hidden[rows, None], skipped[rows, None]), (all_hidden[chosen], all_skipped[chosen]))
+            for rows, chosen in (
+                (slice(row, row + step), codes[row : row + step]) for row in range(0, len(codes), step)
+            )
         ]
-        return torch.cat(logits).unflatten(0, codes.shape)
+        return torch.cat(logits)
 
     def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
         """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""

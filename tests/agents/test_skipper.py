@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.checkpoints import GoalCodes, imagine_vertices, learned_edges
+from skipper.agents.checkpoints import Descriptions, imagine_vertices, learned_edges
 from skipper.agents.registry import Ingredients, learner_kind, make_fixed
 from skipper.agents.skipper import SkipperAgent, SkipperPolicy
 from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, WorldConfig
@@ -84,7 +84,7 @@ def test_vertices_are_the_current_state_imagined_ones_and_the_goal():
     generator = learner.core.network.generator
     seen, goal = TASKS.observe(np.arange(3), np.array([1, 2, 3])), TASKS.observe(np.arange(3), TASKS.table.goal[:3])
     codes = np.array([[5, 9], [7, 1], [0, 63]])
-    vertices = imagine_vertices(generator, LavaScene(), (seen, goal), codes, GoalCodes(generator))
+    vertices = imagine_vertices(generator, LavaScene(), (seen, goal), codes, Descriptions(generator))
     assert (vertices.observation[:, CURRENT] == seen).all()
     assert (vertices.observation[:, GOAL] == goal).all()
     assert (vertices.code[:, 1:-1] == codes).all()
@@ -118,10 +118,10 @@ def test_learned_edges_are_those_of_single_pairs():
                 assert edges.discount[1, 4 - i, 4 - j] == pytest.approx(float(gamma), rel=1e-4)
 
 
-def test_codes_of_goals_are_those_of_the_weights_as_they_are():
+def test_remembered_codes_are_those_of_the_weights_as_they_are():
     learner = agent()
     generator, goals = learner.core.network.generator, first_step().goal
-    known = GoalCodes(generator, capacity=2)
+    known = Descriptions(generator, capacity=2)
     loop = loop_of(learner)
     while loop.updates < 30:
         loop.advance()

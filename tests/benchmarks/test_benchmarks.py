@@ -1,13 +1,15 @@
 import random
 
 import pytest
+import torch
 
 from skipper.benchmarks.plain import draw_plain
+from skipper.benchmarks.plan import bench_plan
 from skipper.benchmarks.replay import bench_replay
-from skipper.benchmarks.update import bench_update
+from skipper.benchmarks.update import Operations, bench_update
 from skipper.benchmarks.world import bench_world
 from skipper.config import WorldConfig
-from skipper.presets import DEBUG
+from skipper.presets import preset
 
 
 def test_every_rate_and_its_ratio_is_reported():
@@ -25,15 +27,27 @@ def test_plain_layouts_keep_the_promises_of_the_fast_ones():
         assert plain.distances(start)[plain.goal] < float("inf")
 
 
-def test_updates_are_measured_in_flop_and_as_a_share_of_the_machine():
-    result = bench_update(DEBUG, seconds=0.01)
+def test_updates_are_measured_in_flop_and_as_a_share_of_the_networks_ceiling():
+    result = bench_update("debug", seconds=0.05)
     assert result["matmul_gflops"] > 1
-    for name in ("modelfree", "skipper_heads"):
-        part = result[name]
+    for part in (result, result["modelfree"]):
         assert part["gflop"] > 0
         assert part["gflops"] == pytest.approx(part["gflop"] / part["ms"] * 1e3)
-        assert part["share"] == pytest.approx(part["gflops"] / result["matmul_gflops"])
-    assert result["skipper_heads"]["gflop"] > result["modelfree"]["gflop"]
+        assert part["share"] == pytest.approx(part["gflops"] / part["ceiling_gflops"])
+    assert result["gflop"] > result["modelfree"]["gflop"]
+
+
+def test_the_operations_of_a_layer_are_counted():
+    layer, x = torch.nn.Linear(8, 4), torch.rand(16, 8)
+    with Operations() as operations:
+        layer(x).sum().backward()
+    assert operations.flop == 2 * 16 * 8 * 4 * 2  # forward, and the gradient of the weights
+
+
+def test_planning_is_measured_alone_and_in_batches():
+    result = bench_plan(preset("debug", "skipper-regen"), seconds=0.01)
+    assert result["vertices"] == 32
+    assert min(result["ms_batch1"], result["ms_batch64"]) > 0
 
 
 def test_replay_is_measured_when_it_is_full():
