@@ -45,10 +45,10 @@ class WorldOptions:
 class Train:
     """Train an agent; the same command continues a run that was interrupted.
 
-    Every field of the configuration is an option. Presets: "paper" follows the paper to the number; "debug" takes
-    seconds, to see that everything runs.
+    Every field of the configuration is an option. Presets: "paper" follows the paper to the number; "fast" learns in
+    minutes; "debug" takes seconds, to see that everything runs.
 
-    Example: skipper train --agent modelfree --tasks 50 --size 12 --steps 200000 --seed 0 --out runs/first
+    Example: skipper train --agent skipper-regen --preset fast --tasks 50 --seed 0 --out runs/first
     """
 
     out: Path

@@ -5,8 +5,10 @@ from typing import Any
 
 from skipper.config import (
     EvaluationConfig,
+    GeneratorConfig,
     LearningConfig,
     NetworkConfig,
+    PlanningConfig,
     ReplayConfig,
     RunConfig,
     WorldConfig,
@@ -32,7 +34,33 @@ DEBUG = RunConfig(
     evaluation=EvaluationConfig(evaluate_every=500, evaluation_episodes=5),
 )
 
-PRESETS = {"paper": PAPER, "debug": DEBUG}
+# Everything that measurements found to speed learning up; each setting is described in docs/deviations.md.
+FAST = RunConfig(
+    preset="fast",
+    steps=160_000,
+    environments=64,
+    network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
+    generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=4),
+    planning=PlanningConfig(match_states=True, wander=8),
+    learning=LearningConfig(
+        steps_per_update=8.0,
+        learning_starts=2_000,
+        sync_every=4_000,
+        learning_rate=1e-3,
+        final_rate=0.1,
+        adam_epsilon=1e-7,
+        delusion_scale=0.25,
+        hindsight_bound=True,
+        frozen_acting=True,
+        practice=True,
+        epsilon_end=0.4,
+        epsilon_steps=40_000,
+    ),
+    replay=ReplayConfig(capacity=100_000, all_pairs=True, pair_episodes=8, other_episodes=0.1),
+    evaluation=EvaluationConfig(evaluate_every=20_000, evaluation_episodes=50),
+)
+
+PRESETS = {"paper": PAPER, "fast": FAST, "debug": DEBUG}
 
 
 # What the names of Skipper's variants mean: each is one strategy, changed in the planning block.
