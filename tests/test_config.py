@@ -159,7 +159,7 @@ def test_the_paper_preset_is_the_paper():
     assert (paper.evaluation.evaluate_every, paper.evaluation.evaluation_episodes) == (50_000, 20)
     assert not network.scaled_start
     assert not network.pessimistic_heads
-    with pytest.raises(ValueError, match="available: debug, paper"):
+    with pytest.raises(ValueError, match="available: debug, fast, paper"):
         preset("papers", "modelfree")
 
 

@@ -66,6 +66,8 @@ class Optimiser:
             raise NotFiniteError("a gradient became infinite or not a number")
         torch.nn.utils.clip_grad_value_(self._parameters.values(), self._clip)
         self._adam.step()
+        # The fused kernel does not say that it changed the weights, and what is remembered of them must know.
+        torch.autograd.graph.increment_version(list(self._parameters.values()))
         return value
 
     def state_dict(self) -> dict[str, Any]:

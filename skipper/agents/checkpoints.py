@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.base import observations_tensor
-from skipper.agents.estimators import EstimatorNetwork, weights_version
+from skipper.agents.estimators import EstimatorNetwork, PartialTable, weights_version
 from skipper.config import RunConfig
 from skipper.hashing import content_hashes
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
@@ -64,19 +64,50 @@ class Descriptions:
     def __init__(self, generator: CheckpointGenerator, capacity: int = 4096) -> None:
         self._generator, self._capacity = generator, capacity
         self._known: dict[int, int] = {}
-        self._weights: list[int] = []
+        self._version = weights_version(generator.description)
 
     def __call__(self, states: Array) -> Array:
         """(B, W, H, C) to codes (B,)."""
-        weights = weights_version(self._generator.description)
-        if weights != self._weights or len(self._known) > self._capacity:  # they have learned, or it is too much
-            self._weights, self._known = weights, {}
+        version = weights_version(self._generator.description)
+        if version != self._version or len(self._known) > self._capacity:
+            self._version, self._known = version, {}
         keys = content_hashes(states.reshape(len(states), -1)).tolist()
         new = {key: row for row, key in enumerate(keys) if key not in self._known}
         if new:
-            codes = self._generator.codes(observations_tensor(states[list(new.values())]))
-            self._known.update(zip(new, codes.tolist(), strict=True))
+            self._known.update(zip(new, describe_states(self._generator, states[list(new.values())]), strict=True))
         return np.array([self._known[key] for key in keys])
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is remembered."""
+        keys, codes = list(self._known.keys()), list(self._known.values())
+        return {"keys": np.array(keys, np.int64), "codes": np.array(codes, np.int64)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Remember it again; the generator must have its weights already."""
+        self._known = dict(zip(state["keys"].tolist(), state["codes"].tolist(), strict=True))
+        self._version = weights_version(self._generator.description)
+
+
+def describe_states(generator: CheckpointGenerator, states: Array) -> Array:
+    """(B, W, H, C) to codes (B,)."""
+    return generator.codes(observations_tensor(states)).numpy()
+
+
+class Memory:
+    """What networks that stand still need not compute twice: partial states and descriptions."""
+
+    def __init__(self, network: SkipperNetwork, width: int) -> None:
+        self.partial = PartialTable(network.estimators, width)
+        self.describe = Descriptions(network.generator)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is remembered: computed again in another batch, it might round differently."""
+        return {"partial": self.partial.state_dict(), "descriptions": self.describe.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Remember it again; the networks must have their weights already."""
+        self.partial.load_state_dict(state["partial"])
+        self.describe.load_state_dict(state["descriptions"])
 
 
 def true_vertices(

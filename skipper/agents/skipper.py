@@ -1,5 +1,7 @@
 """Skipper: walk to the checkpoint that a proxy problem's solution names, then plan again (Sec. 3, Alg. 1)."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,16 +18,17 @@ from skipper.agents.base import (
     observations_tensor,
 )
 from skipper.agents.checkpoints import (
-    Descriptions,
+    Memory,
     SkipperNetwork,
     Walk,
+    describe_states,
     imagine_vertices,
     learned_edges,
     new_walk,
     true_vertices,
     walk_state,
 )
-from skipper.agents.estimators import Hindsight, PartialTable, estimator_losses
+from skipper.agents.estimators import Hindsight, estimator_losses
 from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
 from skipper.nets.generator import GoalGenerator, codes_to_bits, cyclic_weight, distinct_codes
@@ -48,13 +51,15 @@ class SkipperPolicy:
         rng: np.random.Generator,
         *,
         practice: bool = False,
-        remembered: PartialTable | None = None,
+        memory: Memory | None = None,
     ) -> None:
-        """``practice`` walks to random checkpoints; ``remembered`` is a table of partial states that others use too."""
+        """``practice`` walks to random checkpoints; ``memory`` is for networks that stand still."""
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
-        self._practice, self._describe = practice, Descriptions(network.generator)
-        self._partial = remembered or PartialTable(network.estimators, config.network.partial_width)
-        self._scene = scene_of(spec)
+        self._practice, self._scene = practice, scene_of(spec)
+        self._partial: Callable[[Tensor], Tensor] = memory.partial if memory else network.estimators.partial
+        self._describe: Callable[[Array], Array] = (
+            memory.describe if memory else partial(describe_states, network.generator)
+        )
         self.walk: Walk | None = None
 
     def decide(self, timestep: TimeStep) -> Decision:
@@ -214,15 +219,15 @@ class SkipperAgent:
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec, self._scene = config, spec, scene_of(spec)
         self.core = LearningCore(config, spec, lambda: SkipperNetwork(config, spec), config.replay)
-        self._remembered = PartialTable(self.core.target_network.estimators, config.network.partial_width)
+        self._memory = Memory(self.core.target_network, config.network.partial_width)
         self._policy = self._training_policy()
         self._act_rng, self._imagine_rng = named_rng(config.seed, "act"), named_rng(config.seed, "imagine")
 
     def _training_policy(self) -> SkipperPolicy:
         settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
         network = self.core.target_network if settings.frozen_acting else self.core.network
-        remembered = self._remembered if settings.frozen_acting else None
-        return SkipperPolicy(network, self.config, self.spec, rng, practice=settings.practice, remembered=remembered)
+        memory = self._memory if settings.frozen_acting else None
+        return SkipperPolicy(network, self.config, self.spec, rng, practice=settings.practice, memory=memory)
 
     # Acting
 
@@ -234,8 +239,8 @@ class SkipperAgent:
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The same networks with a memory and a random stream of their own."""
-        policy = SkipperPolicy(self.core.network, self.config, self.spec, rng)
-        return SkipperActor(policy, self.config.learning.epsilon_evaluation)
+        settings = self.config.learning
+        return SkipperActor(_remembering(self.core.network, self.config, self.spec, rng), settings.epsilon_evaluation)
 
     # Learning
 
@@ -275,9 +280,9 @@ class SkipperAgent:
         """Losses (P,) of the heads; and where delusions are suppressed, (R,) distance losses to imagined states."""
         online, frozen = self.core.network.estimators, self.core.target_network.estimators
         if self.config.learning.delusion_scale == 0:
-            return estimator_losses(online, frozen, batch, self.config.learning, self._remembered), None
+            return estimator_losses(online, frozen, batch, self.config.learning, self._memory.partial), None
         count, batch = len(batch.action), self._with_delusions(batch)
-        losses = estimator_losses(online, frozen, batch, self.config.learning, self._remembered)
+        losses = estimator_losses(online, frozen, batch, self.config.learning, self._memory.partial)
         return {name: loss[:count] for name, loss in losses.items()}, losses["distance"][count:]
 
     def _with_delusions(self, batch: Hindsight) -> Hindsight:
@@ -329,7 +334,7 @@ class SkipperAgent:
         walk = self._policy.walk
         return {
             "core": self.core.state_dict(),
-            "remembered": self._remembered.state_dict(),
+            "memory": self._memory.state_dict(),
             "walk": walk_state(walk) if walk is not None else {},
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
         }
@@ -337,7 +342,7 @@ class SkipperAgent:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly where the state was taken."""
         self.core.load_state_dict(state["core"])
-        self._remembered.load_state_dict(state["remembered"])
+        self._memory.load_state_dict(state["memory"])
         self._policy.walk = (
             Walk(**{name: column.copy() for name, column in state["walk"].items()}) if state["walk"] else None
         )
@@ -355,7 +360,7 @@ def play_skipper(
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = SkipperNetwork(config, spec)
     load_module_state(network, weights)
-    return SkipperActor(SkipperPolicy(network, config, spec, rng), config.learning.epsilon_evaluation)
+    return SkipperActor(_remembering(network, config, spec, rng), config.learning.epsilon_evaluation)
 
 
 def untrained_skipper(config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
@@ -365,7 +370,14 @@ def untrained_skipper(config: RunConfig, spec: EnvironmentSpec, rng: np.random.G
     """
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
-    return SkipperActor(SkipperPolicy(network, config, spec, rng), epsilon=0.0)
+    return SkipperActor(_remembering(network, config, spec, rng), epsilon=0.0)
+
+
+def _remembering(
+    network: SkipperNetwork, config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator
+) -> SkipperPolicy:
+    """A policy as it is evaluated, with networks that do not learn meanwhile."""
+    return SkipperPolicy(network, config, spec, rng, memory=Memory(network, config.network.partial_width))
 
 
 def _like(flags: Array, states: Array) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skipper.agents.base import observations_tensor
-from skipper.agents.checkpoints import SkipperNetwork
+from skipper.agents.checkpoints import Memory, SkipperNetwork
 from skipper.agents.skipper import SkipperPolicy
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
@@ -38,7 +38,7 @@ class Rehearsal(SkipperPolicy):
         """Vertices at random cells."""
         vertices = super().imagine(observation, goal, checkpoints)
         count = vertices.present.shape[1] - 2
-        cells = np.tile(np.arange(CELLS), (len(observation), 1))
+        cells = np.tile(np.arange(CELLS) % self.config.world.cells, (len(observation), 1))
         placed = scene_of(self.spec).place_agent(observation, self.rng.permuted(cells, axis=1)[:, :count])
         states = np.concatenate([observation[:, None], placed, goal[:, None]], axis=1)
         return Vertices(states, vertices.code, np.ones_like(vertices.present))
@@ -50,7 +50,8 @@ def bench_plan(config: RunConfig, seconds: float) -> dict[str, Any]:
     spec = environment_spec(config.world)
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
-    policy = Rehearsal(network, config, spec, np.random.default_rng(config.seed))
+    memory = Memory(network, config.network.partial_width)  # as in evaluation
+    policy = Rehearsal(network, config, spec, np.random.default_rng(config.seed), memory=memory)
     result: dict[str, Any] = {
         "machine": describe_machine(),
         "matmul_gflops": matmul_gflops(seconds),  # busy neighbours on the machine show here

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.config import GeneratorConfig, WorldConfig
+from skipper.agents.base import Optimiser
+from skipper.config import GeneratorConfig, LearningConfig, WorldConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.nets.generator import (
@@ -123,7 +124,7 @@ def test_it_learns_to_say_where_the_agent_is():
     module = generator(world, GeneratorConfig(generator_width=16))
     adam = torch.optim.Adam(module.parameters(), lr=2e-3)
     rng = np.random.default_rng(0)
-    for _ in range(400):
+    for _ in range(600):
         rows, cells, others = rng.integers(4, size=64), rng.integers(25, size=64), rng.integers(25, size=64)
         seen, context = (torch.from_numpy(tasks.observe(rows, places)) for places in (cells, others))
         losses = module.losses(seen, context, torch.from_numpy(cells))
@@ -134,3 +135,17 @@ def test_it_learns_to_say_where_the_agent_is():
     seen, context = (torch.from_numpy(tasks.observe(rows, places)) for places in (cells, others))
     found = module.imagine(context, module.codes(seen)[:, None])[:, 0].argmax(-1).numpy()
     assert (found == cells).mean() > 0.9
+
+
+def test_what_is_remembered_of_the_codes_follows_the_weights():
+    world = WorldConfig(5, 5)
+    module, tasks = generator(world, GeneratorConfig(generator_width=4)), training_tasks(world, 4, seed=0)
+    optimiser = Optimiser(module, LearningConfig(learning_rate=0.1))
+    seen, codes = torch.from_numpy(tasks.observe(np.arange(4), tasks.table.start)), torch.arange(8).view(4, 2)
+    before = module.imagine(seen, codes)
+    optimiser.step(module.losses(seen, seen, torch.zeros(4, dtype=torch.int64))["reconstruction"].mean())
+    after = module.imagine(seen, codes)
+    assert (before != after).any()
+    context = module.context(seen).repeat_interleave(2, dim=0)
+    plain = module.fuse.plain(context, codes_to_bits(codes.flatten(), 6)).detach()
+    torch.testing.assert_close(after.flatten(0, 1), plain, atol=1e-4, rtol=1e-4)
