@@ -256,7 +256,8 @@ class ReplayConfig:
     """Exponent of the importance weights at the beginning; it rises to 1 over the run."""
     all_pairs: bool = False
     """Learn from all pairs of some transitions and targets of a few episodes, each state encoded once, instead of
-    single samples by priority; not in the paper. The settings below say how many."""
+    single samples by priority, so that targets, strategy and priorities do not matter; not in the paper. The settings
+    below say how many. Agents without targets ignore it."""
     pair_episodes: int = 6
     """Episodes per update."""
     pair_transitions: int = 6
@@ -332,6 +333,10 @@ class RunConfig:
             raise ValueError(
                 f"capacity must exceed an episode's {self.world.max_steps} steps, got {self.replay.capacity}"
             )
+        if self.learning.hindsight_bound and not (self.replay.all_pairs and self.world.slip == 0):
+            raise ValueError("hindsight_bound needs all_pairs, and a world in which moves do not slip")
+        if self.planning.longest != self.network.bins:
+            raise ValueError(f"longest must be the last of the {self.network.bins} bins, got {self.planning.longest:g}")
         for level in self.evaluation.difficulties:  # refuses what cannot be evaluated before anything is trained
             replace(self.world, difficulty=level, spread=self.evaluation.difficulty_spread)
 

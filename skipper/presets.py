@@ -34,14 +34,14 @@ DEBUG = RunConfig(
     evaluation=EvaluationConfig(evaluate_every=500, evaluation_episodes=5),
 )
 
-# Everything that measurements found to speed learning up; each setting is described in docs/deviations.md.
+# Everything that measurements found to speed learning up; what is not in the paper is described in docs/deviations.md.
 FAST = RunConfig(
     preset="fast",
     steps=160_000,
     environments=64,
     network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
     generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=4),
-    planning=PlanningConfig(match_states=True, wander=8),
+    planning=PlanningConfig(match_states=True),
     learning=LearningConfig(
         steps_per_update=8.0,
         learning_starts=2_000,

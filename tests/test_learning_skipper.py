@@ -30,7 +30,7 @@ def configuration(world: WorldConfig, steps: int, **learning) -> RunConfig:
         world=world,
         network=replace(base.network, hidden=128, scaled_start=True, pessimistic_heads=True),
         generator=replace(base.generator, generator_width=8, flat_description=True, generator_every=3),
-        planning=replace(base.planning, checkpoints=12, match_states=True, wander=8),
+        planning=replace(base.planning, checkpoints=12, match_states=True),
         learning=replace(
             base.learning,
             steps_per_update=8,

@@ -153,7 +153,7 @@ def learned_edges(
         estimated = _rewards(network, sigma[rows, place], action[rows[..., None], place[:, :, None], place[:, None]])
         found = torch.zeros(B, N, N)
         found[rows[..., None], place[:, :, None], place[:, None]] = estimated
-        return found.numpy().astype(np.float64)
+        return found.numpy().astype(np.float64) * (kept[:, :, None] & kept[:, None])
 
     steps, discounts = (column.numpy().astype(np.float64) for column in (distance, gamma))
     return LazyEdges(steps, discounts, terminal.numpy().reshape(B, N), reward)

@@ -17,6 +17,8 @@ from skipper.nets.partial import PartialStates
 from skipper.replay.buffer import Pairs, Samples
 from skipper.types import EnvironmentSpec
 
+CHUNK = 256  # states that are encoded together: more would not stay in the processor's cache
+
 
 class EstimatorNetwork(nn.Module):
     """Partial states, and what is estimated from them: value of the policy, reward and distance of pairs, the end."""
@@ -64,18 +66,19 @@ class PartialTable:
         if weights_version(self._network) != self._version:
             self._version, self._places = weights_version(self._network), {}
         keys = content_hashes(state.flatten(1).numpy()).tolist()
-        if not all(key in self._places for key in keys):
-            self._encode(state, keys)
+        new = {key: row for row, key in enumerate(keys) if key not in self._places}
+        if len(self._places) + len(new) > len(self._partial):  # no more room: all is encoded anew
+            self._places, new = {}, {key: row for row, key in enumerate(keys)}
+        if len(new) > len(self._partial):  # more than can be remembered at all
+            return self._encode(state)
+        if new:
+            begin = len(self._places)
+            self._partial[begin : begin + len(new)] = self._encode(state[list(new.values())])
+            self._places.update(zip(new, range(begin, begin + len(new)), strict=True))
         return self._partial[[self._places[key] for key in keys]]
 
-    def _encode(self, state: Tensor, keys: list[int]) -> None:
-        """Remember those that are new; where there is no room for them, forget all others."""
-        if len(self._places) + len(keys) > len(self._partial):
-            self._places = {}
-        new = {key: row for row, key in enumerate(keys) if key not in self._places}
-        begin = len(self._places)
-        self._partial[begin : begin + len(new)] = self._network(state[list(new.values())])
-        self._places.update(zip(new, range(begin, begin + len(new)), strict=True))
+    def _encode(self, state: Tensor) -> Tensor:
+        return torch.cat([self._network(part) for part in state.split(CHUNK)])
 
     def state_dict(self) -> dict[str, Any]:
         """What is remembered."""

@@ -109,6 +109,7 @@ class SkipperPolicy:
         goal = self._goal(observation, timestep.goal[rows])
         if config.always_goal or self._practice:
             walk.target[rows] = goal if config.always_goal else self._exercise(observation, goal)
+            walk.target_code[rows], walk.planned_code[rows] = self._codes(walk.target[rows]), code[rows]
             walk.aiming[rows], walk.steps[rows] = True, 0
             walk.kept[rows] = False  # nothing on the way counts as a checkpoint
             return None
@@ -209,14 +210,22 @@ class SkipperActor:
         return decision._replace(action=action)
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
-        """The proxy problems that the agent would plan with now, without acting on them."""
-        return self.policy.plan(observation, goal)
+        """The proxy problems that the agent would plan with at the beginning of an episode, without acting on them."""
+        if self.policy.config.planning.always_goal:
+            raise ValueError("this agent always aims at the goal and does not plan")
+        state = self.policy.rng.bit_generator.state
+        try:
+            return self.policy.plan(observation, goal)
+        finally:
+            self.policy.rng.bit_generator.state = state  # nobody notices
 
 
 class SkipperAgent:
     """Learns estimators, checkpoint policy and generator from hindsight, and acts by planning with them."""
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+        if config.replay.targets == 0:
+            raise ValueError("Skipper learns from hindsight: targets must be at least 1")
         self.config, self.spec, self._scene = config, spec, scene_of(spec)
         self.core = LearningCore(config, spec, lambda: SkipperNetwork(config, spec), config.replay)
         self._memory = Memory(self.core.target_network, config.network.partial_width)
@@ -313,7 +322,7 @@ class SkipperAgent:
         settings = self.config.generator
         weight = settings.entropy_scale * cyclic_weight(self.core.updates, settings.entropy_period)
         found = {"reconstruction": losses["reconstruction"].mean(), "entropy": weight * losses["entropy"].mean()}
-        if self.core.network.goal is not None:
+        if self.core.network.goal is not None and (batch.reward > 0).any():
             found["goal"] = self._goal_loss(self.core.network.goal, batch)
         return found
 

@@ -55,8 +55,13 @@ class Operations(TorchDispatchMode):
         return result
 
 
-def measure_update(update: Callable[[], Any], seconds: float) -> dict[str, float]:
-    """Milliseconds, FLOP, and the share of the network's ceiling."""
+def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict[str, float]:
+    """Milliseconds, FLOP, and the share of the network's ceiling, on average over ``every`` updates in turn."""
+
+    def update() -> None:
+        for _ in range(every):
+            learn()
+
     update()
     with Operations() as operations:
         update()
@@ -67,8 +72,8 @@ def measure_update(update: Callable[[], Any], seconds: float) -> dict[str, float
             func(*args, **kwargs)
 
     times = [(median_seconds(update, seconds / 4), median_seconds(alone, seconds / 4)) for _ in range(4)]
-    whole, least = (float(np.median(column)) for column in zip(*times, strict=True))
-    gflop = operations.flop / 1e9
+    whole, least = (float(np.median(column)) / every for column in zip(*times, strict=True))
+    gflop = operations.flop / every / 1e9
     ceiling, reached = gflop / least, gflop / whole
     return {"ms": whole * 1e3, "gflop": gflop, "ceiling_gflops": ceiling, "gflops": reached, "share": reached / ceiling}
 
@@ -94,6 +99,6 @@ def bench_update(name: str, seconds: float) -> dict[str, Any]:
         "preset": config.preset,
         "threads": config.threads,
         "batch_size": config.learning.batch_size,
-        **measure_update(learner_with_experience(config).learn, seconds),
-        "modelfree": measure_update(modelfree.learn, seconds),
+        **measure_update(learner_with_experience(config).learn, config.generator.generator_every, seconds),
+        "modelfree": measure_update(modelfree.learn, 1, seconds),
     }

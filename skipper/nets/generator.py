@@ -192,8 +192,8 @@ class GoalGenerator(nn.Module):
         return self.locate(observation).flatten(1)
 
     def loss(self, observation: Tensor, cell: Tensor) -> Tensor:
-        """Mean cross-entropy of the rewarded ``cell`` (B,); zero where there is none."""
-        return functional.cross_entropy(self(observation), cell, reduction="sum") / max(len(cell), 1)
+        """Mean cross-entropy of the rewarded ``cell`` (B,)."""
+        return functional.cross_entropy(self(observation), cell)
 
 
 def straight_through(logits: Tensor) -> Tensor:

@@ -87,10 +87,15 @@ class ProxyProblem(NamedTuple):
         return self.vertices.observation[rows, np.where(self.target < 0, CURRENT, self.target)]
 
 
+def _identities(observation: Array) -> Array:
+    """(B, N) numbers that are equal where the states (B, N, ...) are."""
+    return content_hashes(observation.reshape(-1, int(np.prod(observation.shape[2:])))).reshape(observation.shape[:2])
+
+
 def merge_equal(observation: Array) -> Array:
     """(B, N) bool, which vertices stay when equal ones are merged; current state and goal always do."""
-    B, N = observation.shape[:2]  # noqa: N806
-    identity = content_hashes(observation.reshape(B * N, -1)).reshape(B, N)
+    N = observation.shape[1]  # noqa: N806
+    identity = _identities(observation)
     same = identity[:, :, None] == identity[:, None]  # (B, N, N)
     earlier = np.tril(np.ones((N, N), bool), -1)
     earlier[:, GOAL] = True  # the goal counts as earlier than all imagined states
@@ -118,8 +123,8 @@ def judge_edges(vertices: Vertices, edges: Edges, kept: Array, config: PlanningC
     N = kept.shape[1]  # noqa: N806
     longest = np.inf if "edges" in config.truth else config.edge_threshold
     fate = np.full(edges.distance.shape, Fate.KEPT, np.int8)
-    back = np.zeros_like(kept) if config.match_states else vertices.code == vertices.code[:, [CURRENT]]
-    back[:, CURRENT] = True
+    told_by = _identities(vertices.observation) if config.match_states else vertices.code
+    back = told_by == told_by[:, [CURRENT]]
     # Written from the last reason to the first, each over the ones before.
     fate[(edges.distance > longest) | np.isinf(edges.distance)] = Fate.TOO_LONG
     fate[np.broadcast_to(edges.terminal[:, :, None], fate.shape)] = Fate.FROM_TERMINAL

@@ -95,11 +95,11 @@ def _cross(choice, identity, slots, episode, pairs, steps):
 
 
 @kernel
-def _another(records, tasks, wanted, units, first, count):
-    """Another episode of the task ``wanted``, or -1 where none of the random ones that ``units`` name is one."""
+def _another(tasks, own, units, first, count):
+    """Another episode of the same task as ``own``, or -1 where none of the random ones that ``units`` name is one."""
     for unit in units:
-        record = (first + int(unit * count)) % len(records)
-        if tasks[record] == wanted:
+        record = (first + int(unit * count)) % len(tasks)
+        if record != own and tasks[record] == tasks[own]:
             return record
     return -1
 
@@ -247,7 +247,7 @@ class Replay:
         reach = start[:, None] + rng.integers(states[:, None], size=(len(record), self.config.pair_targets))
         foreign = rng.random(reach.shape) < self.config.other_episodes
         for row, column in np.argwhere(foreign & (self._tasks[record] != NO_TASK)[:, None]):
-            reach[row, column] = self._state_of_another(self._tasks[record[row]], reach[row, column], rng)
+            reach[row, column] = self._state_of_another(record[row], reach[row, column], rng)
         return Choice(first, steps, start + states - 1, reach)
 
     def _random_records(self, count: int, rng: np.random.Generator) -> Array:
@@ -257,10 +257,9 @@ class Replay:
             record = np.concatenate([record, drawn[drawn != NO_EPISODE]])
         return record[:count]
 
-    def _state_of_another(self, task: int, slot: int, rng: np.random.Generator) -> int:
-        """The slot of a state of another episode of the task; ``slot`` where none is found."""
-        units = rng.random(TRIES)
-        record = _another(self._records, self._tasks, task, units, self._first_record, self._record_count)
+    def _state_of_another(self, own: int, slot: int, rng: np.random.Generator) -> int:
+        """The slot of a state of another episode of the same task; ``slot`` where none is found."""
+        record = _another(self._tasks, own, rng.random(TRIES), self._first_record, self._record_count)
         if record < 0:
             return slot
         start, states = self._records[record, :2]

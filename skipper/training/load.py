@@ -19,6 +19,7 @@ class LoadedAgent:
 
     def __init__(self, config: RunConfig, agent: Agent) -> None:
         self.config, self.agent = config, agent
+        self._spec = environment_spec(config.world)
         self._first = True
 
     def act(self, observation: Array, goal: Array | None = None, first: Array | None = None) -> int | Array:
@@ -34,10 +35,10 @@ class LoadedAgent:
         return int(action[0]) if np.ndim(observation) == 3 else action
 
     def plan(self, observation: Array, goal: Array | None = None) -> ProxyProblem:
-        """The proxy problem that the agent would solve now, with all that is decided in it and why.
+        """The proxy problem that an agent whose episode begins here solves, with all that is decided in it and why.
 
-        For one observation (W, H, C) a batch of one problem, for (B, W, H, C) B problems. The agent's own plan and
-        memory stay as they are.
+        For one observation (W, H, C) a batch of one problem, for (B, W, H, C) B problems. The agent's own plan, memory
+        and random stream stay as they are.
         """
         if not isinstance(self.agent, SkipperActor):
             raise ValueError(f"{self.config.agent!r} does not plan; agents that do: {', '.join(sorted(VARIANTS))}")
@@ -48,7 +49,7 @@ class LoadedAgent:
         observation = np.asarray(observation)
         if not np.issubdtype(observation.dtype, np.integer):
             raise ValueError(f"wanted whole numbers, got an observation of {observation.dtype}")
-        spec = environment_spec(self.config.world)
+        spec = self._spec
         if observation.shape[-3:] != spec.shape or observation.ndim not in (3, 4):
             raise ValueError(f"wanted an observation {spec.shape} or a batch of them, got {observation.shape}")
         batch = observation.reshape(-1, *spec.shape)

@@ -81,7 +81,7 @@ class Run:
         envs = LavaVectorEnv(config.environments, tasks=self.tasks or TaskStream(config.world))
         env_seed = int(np.random.default_rng([config.seed, *b"environments"]).integers(2**32))
         self.loop = Loop(learner, envs, config.learning, env_seed)
-        self._sums: dict[str, float] = {}  # of the updates since the last record
+        self._sums: dict[str, Any] = {}  # total and number of each metric since the last record
         self._saved = -1  # the step of the newest checkpoint
         self.recorder = self._restore()
         self._clock, self._clock_step = time.monotonic(), self.loop.step
@@ -127,18 +127,18 @@ class Run:
         return before // every < self.loop.step // every or self.loop.step >= self.config.steps
 
     def _record(self, before: int, updates: list[dict[str, float]]) -> None:
-        for metrics in updates:
+        for metrics in [*updates, *({"updates": 1.0} for _ in updates)]:
             for name, value in metrics.items():
-                self._sums[name] = self._sums.get(name, 0.0) + value
-            self._sums["updates"] = self._sums.get("updates", 0.0) + 1.0
+                total, count = self._sums.get(name, (0.0, 0))
+                self._sums[name] = [total + value, count + 1]  # not every update has every metric
         if not self._passed(before, self.config.record_every):
             self.display.progress(self.loop.step, {})
             return
-        count = self._sums.pop("updates", 0.0)
+        _, count = self._sums.pop("updates", (0.0, 0))
         now = time.monotonic()
         seconds = max(now - self._clock, 1e-9)
         outcomes = self.loop.take_outcomes()
-        values = {name: total / count for name, total in self._sums.items()} | {
+        values = {name: total / number for name, (total, number) in self._sums.items()} | {
             "episodes": outcomes["episodes"],
             "episode_success": outcomes["successes"] / max(outcomes["episodes"], 1),
             "steps_per_s": (self.loop.step - self._clock_step) / seconds,

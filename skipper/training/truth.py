@@ -104,7 +104,8 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     """What is wrong with each of B solved problems, (B,) each; not a number where the question does not arise.
 
     A vertex is delusional if it cannot be reached from the current state, an edge if there is no such way at all.
-    "optimal" says that the chosen target would also be best among the kept vertices if all edges were true.
+    "optimal" says that the chosen target would also be best among the kept vertices if all edges were true, which is
+    asked where these lead to the goal at all.
     """
     true = Edges(*oracle.edges(problem.vertices.observation, discount))
     chosen, rows = problem.target, np.arange(len(problem.target))
@@ -121,7 +122,9 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
             "delusional_vertices": (imagined & delusional).sum(-1) / imagined.sum(-1),
             "delusional_target": np.where(chosen >= 0, delusional[rows, chosen], np.nan),
             "delusional_edge_error": error.sum((1, 2)) / edges.sum((1, 2)),
-            "optimal_target": np.where(chosen >= 0, worth[rows, chosen] >= worth.max(-1) - TIE, 0.0),
+            "optimal_target": np.where(
+                worth.max(-1) > 0, (chosen >= 0) & (worth[rows, chosen] >= worth.max(-1) - TIE), np.nan
+            ),
             "no_target": (chosen < 0).astype(float),
         }
 

@@ -167,8 +167,9 @@ def test_a_table_remembers_until_the_network_learns_and_across_saving(monkeypatc
     again = PartialTable(network, 16, capacity=10)
     again.load_state_dict(saved)
     assert (again(states[[3]]) == before[:1] + 1.0).all()
-    # Where there is no more room, all is encoded anew.
+    # Where there is no more room, all is encoded anew; and where there never is, nothing is remembered.
     torch.testing.assert_close(again(states), network.partial(states).detach())
+    torch.testing.assert_close(PartialTable(network, 16, capacity=4)(states), network.partial(states).detach())
 
     optimiser = Optimiser(network, CONFIG)
     optimiser.step(sum(loss.mean() for loss in estimator_losses(network, other, every_pair()[0], CONFIG).values()))

@@ -141,6 +141,7 @@ def test_rewards_are_estimated_between_kept_vertices_only():
     wanted = kept[:, :, None] & kept[:, None, :]
     np.testing.assert_allclose(some[wanted], everything[wanted], rtol=1e-4)
     assert (everything > 0).all()
+    assert (some[~wanted] == 0).all()
     problem = solve(vertices, lambda _: lazy, agent().config.planning)
     np.testing.assert_allclose(problem.edges.reward[:, 0, -1], everything[:, 0, -1], rtol=1e-4)
 
@@ -260,6 +261,9 @@ def test_a_plan_can_be_asked_for_without_acting_on_it():
     assert (problem.vertices.observation[:, GOAL] == goal).all()
     assert (problem.kept.sum(-1) <= 12).all()
     assert actor.policy.walk is None
+    assert (actor.plan(seen, goal).vertices.code == problem.vertices.code).all()  # no random number was used up
+    with pytest.raises(ValueError, match="always aims at the goal"):
+        agent("skipper-goal").evaluator(np.random.default_rng(0)).plan(seen, goal)
 
 
 def test_true_vertices_are_reachable_and_different():
