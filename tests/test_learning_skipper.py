@@ -29,7 +29,7 @@ def configuration(world: WorldConfig, steps: int, **learning) -> RunConfig:
         environments=16,
         world=world,
         network=replace(base.network, hidden=128, scaled_start=True, pessimistic_heads=True),
-        generator=replace(base.generator, generator_width=8, flat_description=True, generator_every=3),
+        generator=replace(base.generator, generator_width=8, flat_description=True, generator_every=2),
         planning=replace(base.planning, checkpoints=12, match_states=True),
         learning=replace(
             base.learning,
@@ -89,7 +89,7 @@ def success(kind: type[SkipperPolicy], agent: SkipperAgent, tasks: Tasks) -> flo
 @cache
 def six_by_six(delusion_scale: float) -> tuple[SkipperAgent, Tasks]:
     tasks = training_tasks(SIX, 4, seed=0)
-    return trained(configuration(SIX, steps=28_000, delusion_scale=delusion_scale), tasks), tasks
+    return trained(configuration(SIX, steps=30_000, delusion_scale=delusion_scale), tasks), tasks
 
 
 def policy_of(agent: SkipperAgent) -> SkipperPolicy:
