@@ -78,8 +78,9 @@ class Descriptions:
         return np.array([self._known[key] for key in keys])
 
     def state_dict(self) -> dict[str, Any]:
-        """What is remembered."""
-        keys, codes = list(self._known.keys()), list(self._known.values())
+        """What is remembered of the generator as it is."""
+        known = self._known if weights_version(self._generator.description) == self._version else {}
+        keys, codes = list(known.keys()), list(known.values())
         return {"keys": np.array(keys, np.int64), "codes": np.array(codes, np.int64)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -81,8 +81,9 @@ class PartialTable:
         return torch.cat([self._network(part) for part in state.split(CHUNK)])
 
     def state_dict(self) -> dict[str, Any]:
-        """What is remembered."""
-        keys = np.array(list(self._places), np.int64)
+        """What is remembered of the network as it is."""
+        known = self._places if weights_version(self._network) == self._version else {}
+        keys = np.array(list(known), np.int64)
         return {"keys": keys, "partial": self._partial[: len(keys)].numpy().copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -175,6 +175,7 @@ def test_a_table_remembers_until_the_network_learns_and_across_saving(monkeypatc
 
     optimiser = Optimiser(network, CONFIG)
     optimiser.step(sum(loss.mean() for loss in estimator_losses(network, other, every_pair()[0], CONFIG).values()))
+    assert len(table.state_dict()["keys"]) == 0  # of a network that has learned nothing is known
     assert (table(states[[3]]) != before[:1]).any()
     torch.testing.assert_close(table(states[[3]]), network.partial(states[[3]]).detach())
     network.load_state_dict(other.state_dict())
