@@ -171,13 +171,11 @@ class PlanningConfig:
     """What comes from ground truth instead of being learned (ablations): all of "edges", which are then not cut for
     their length (oracle plan); only their "rewards" or "terminal" states; "vertices", random reachable states instead
     of imagined ones; the "policy" that walks (oracle policy)."""
-    wander: int = 1
-    """Random steps after a plan that found no edge at all, before planning again; paper: 1."""
     match_states: bool = False
     """See by whole observations, not by partial descriptions, whether a checkpoint is met; not in the paper."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout", "wander")
+        _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout")
         if self.checkpoints < 0 or self.kept < 2:
             raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and kept {self.kept}")
         if self.regenerate not in get_args(Regenerate):

@@ -94,9 +94,9 @@ class SkipperPolicy:
         else:
             met = walk.kept & (walk.codes == code[:, None])
             at_checkpoint = (met[:, 1:].any(-1) & (code != walk.planned_code)) | (code == walk.target_code)
-        late = walk.steps >= np.where(walk.aiming, config.timeout, config.wander)
+        late = walk.steps >= config.timeout
         always = config.regenerate == "step"
-        return timestep.first | (walk.aiming & at_checkpoint) | late | np.full(len(code), always)
+        return timestep.first | ~walk.aiming | at_checkpoint | late | np.full(len(code), always)
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """Imagine, annotate and solve a new problem for each observation (B, W, H, C); nothing is remembered."""
