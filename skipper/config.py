@@ -218,6 +218,15 @@ class LearningConfig:
     practice: bool = False
     """Walk to random imagined checkpoints in training, and sometimes to the goal, instead of planning, which is then
     only done in evaluation; not in the paper. Targets are learned from hindsight either way."""
+    symmetries: bool = False
+    """Show every task in one of its symmetric images, another one after every sync, if the environment offers them; not
+    in the paper."""
+    averaging: float = 0.0
+    """Evaluate a running average of the weights, of which this share is kept at every update; 0 evaluates the newest
+    weights, as the paper does."""
+    prepare_ahead: bool = False
+    """Keep one of the threads for preparing the next update while the networks learn from this one. It changes nothing
+    but the time; needs all_pairs, since priorities are not known ahead."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01
@@ -228,7 +237,7 @@ class LearningConfig:
     def __post_init__(self) -> None:
         _check_positive(self, "batch_size", "steps_per_update", "sync_every", "learning_rate", "epsilon_steps")
         _check_positive(self, "adam_epsilon", "gradient_clip")
-        _check_shares(self, "final_rate", "epsilon_start", "epsilon_end", "epsilon_evaluation")
+        _check_shares(self, "final_rate", "averaging", "epsilon_start", "epsilon_end", "epsilon_evaluation")
         if self.learning_starts < 0 or self.delusion_scale < 0:
             raise ValueError("learning_starts and delusion_scale must not be negative")
         for name in ("task_discount", "policy_discount"):
@@ -323,6 +332,11 @@ class RunConfig:
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
+    @property
+    def network_threads(self) -> int:
+        """Threads that operations of the networks are divided among."""
+        return max(self.threads - 1, 1) if self.learning.prepare_ahead else self.threads
+
     def __post_init__(self) -> None:
         _check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")
         if not 0 <= self.seed < 2**63 or self.tasks < 0:
@@ -333,6 +347,8 @@ class RunConfig:
             )
         if self.learning.hindsight_bound and not (self.replay.all_pairs and self.world.slip == 0):
             raise ValueError("hindsight_bound needs all_pairs, and a world in which moves do not slip")
+        if self.learning.prepare_ahead and not self.replay.all_pairs:
+            raise ValueError("prepare_ahead needs all_pairs: priorities are not known ahead")
         if self.planning.longest != self.network.bins:
             raise ValueError(f"longest must be the last of the {self.network.bins} bins, got {self.planning.longest:g}")
         for level in self.evaluation.difficulties:  # refuses what cannot be evaluated before anything is trained

@@ -36,6 +36,22 @@ class Scene(Protocol):
         """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""
 
 
+class Symmetries(NamedTuple):
+    """Images of an environment's observations in which its rules hold as well, once actions are renamed.
+
+    The first of the G images is the original.
+    """
+
+    cells: Array  # (G, S) for each cell of an image, the cell of the original that it shows
+    actions: Array  # (G, A) what each action of the original is called in the image
+
+    def images(self, observations: Array, which: Array) -> Array:
+        """(B, W, H, C) the images ``which`` (B,) of observations (B, W, H, C)."""
+        B, W, H, C = observations.shape  # noqa: N806
+        shown = self.cells[which] + np.arange(B)[:, None] * (W * H)  # (B, S)
+        return observations.reshape(B * W * H, C)[shown].reshape(observations.shape)
+
+
 class EnvironmentSpec(NamedTuple):
     """What an agent must know of an environment before it acts."""
 
@@ -46,6 +62,7 @@ class EnvironmentSpec(NamedTuple):
     scene: Scene | None = None  # where the environment can say how it draws its agent
     examples: Array | None = None  # (B, W, H, C) some observations, for initialisation that depends on them
     oracle: "Oracle | None" = None  # where it knows the truth, for the variants and metrics that ask for it
+    symmetries: Symmetries | None = None  # where it looks the same from several sides
 
 
 class Transition(NamedTuple):
@@ -102,8 +119,11 @@ class Learner(Agent, Protocol):
     def ready(self) -> bool:
         """Whether there is anything to learn from yet."""
 
-    def learn(self) -> dict[str, float]:
-        """One gradient update; the losses and whatever else is worth a curve."""
+    def learn(self, more: bool = False) -> dict[str, float]:
+        """One gradient update; the losses and whatever else is worth a curve.
+
+        ``more`` promises that another update follows before anything else, so that it may be prepared meanwhile.
+        """
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The same policy as it is evaluated: its own random stream and memory, so that nobody notices it."""

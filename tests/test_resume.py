@@ -18,7 +18,7 @@ KILLS = 20
 FAST = [
     *("--agent", "skipper-regen", "--generator-width", "4", "--flat-description", "--learned-goal", "--scaled-start"),
     *("--all-pairs", "--other-episodes", "0.2", "--hindsight-bound", "--delusion-scale", "0.25"),
-    *("--practice", "--frozen-acting", "--match-states"),
+    *("--practice", "--frozen-acting", "--match-states", "--symmetries", "--averaging", "0.9", "--prepare-ahead"),
 ]
 
 

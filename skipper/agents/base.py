@@ -1,6 +1,7 @@
 """What learning agents share: random streams, schedules, optimisation, and saving all of it."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from skipper.replay.episodes import Episode, EpisodeBuilder
 from skipper.types import Array, Decision, EnvironmentSpec, TimeStep, Transition
 
 Network = TypeVar("Network", bound=nn.Module)
+TASK_IMAGES = 1021  # images that are drawn together; a task's number says which of them is its own
 
 
 class NotFiniteError(RuntimeError):
@@ -101,6 +103,66 @@ def load_module_state(module: nn.Module, state: dict[str, Array]) -> None:
     module.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in state.items()})
 
 
+class WeightAverage(Generic[Network]):
+    """A running average of a network's weights over its updates.
+
+    Single updates push the weights to and fro around where they are heading; their average is ahead of each of them.
+    """
+
+    def __init__(self, network: Network, kept: float) -> None:
+        self.network = deepcopy(network).requires_grad_(False)
+        self._kept, self._updates = kept, 0
+
+    @torch.no_grad()
+    def update(self, network: Network) -> None:
+        """Take in the newest weights; the first ones count for more, so that the beginning is soon forgotten."""
+        self._updates += 1
+        kept = min(self._kept, self._updates / (self._updates + 10.0))
+        torch._foreach_lerp_(list(self.network.parameters()), list(network.parameters()), 1.0 - kept)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The average and what it counts."""
+        return {"network": module_state(self.network), "updates": self._updates}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue a saved average."""
+        load_module_state(self.network, state["network"])
+        self._updates = state["updates"]
+
+
+class Images:
+    """Shows what is learned from in symmetric images, which the network cannot tell from other tasks."""
+
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+        if spec.symmetries is None:
+            raise ValueError("symmetries needs an environment that offers its symmetries; this one does not")
+        self._seed, self._symmetries = config.seed, spec.symmetries
+
+    def of_pairs(self, pairs: Pairs, period: int) -> Pairs:
+        """Every task in the image that it is shown in during ``period``, so that its states stay few meanwhile."""
+        drawn = self._draw(TASK_IMAGES, np.random.default_rng([self._seed, period]))
+        which = drawn[pairs.task % TASK_IMAGES][pairs.episode]  # (M,)
+        return pairs._replace(
+            observation=self._symmetries.images(pairs.observation, which),
+            action=self._symmetries.actions[which[pairs.source], pairs.action],
+        )
+
+    def of_samples(self, samples: Samples, rng: np.random.Generator) -> Samples:
+        """Each sample in a random image."""
+        which = self._draw(len(samples.action), rng)
+        states = ("observation", "next_observation", "target")
+        images = {name: self._symmetries.images(getattr(samples, name), which) for name in states}
+        return samples._replace(action=self._symmetries.actions[which, samples.action], **images)
+
+    def of_contexts(self, states: tuple[Array, Array], rng: np.random.Generator) -> tuple[Array, Array]:
+        """Each pair of states of an episode in a random image."""
+        which = self._draw(len(states[0]), rng)
+        return self._symmetries.images(states[0], which), self._symmetries.images(states[1], which)
+
+    def _draw(self, count: int, rng: np.random.Generator) -> Array:
+        return rng.integers(len(self._symmetries.cells), size=count)
+
+
 class Experience:
     """Where transitions go: into the episodes under way, and when these end, into replay."""
 
@@ -147,7 +209,9 @@ class LearningCore(Generic[Network]):
             self.network, self.target_network = build(), build()
         self.target_network.requires_grad_(False)
         self.target_network.load_state_dict(self.network.state_dict())
+        self.average = WeightAverage(self.network, config.learning.averaging) if config.learning.averaging else None
         self.optimiser = Optimiser(self.network, config.learning)
+        self._images = Images(config, spec) if config.learning.symmetries else None
         self.experience = Experience(config, spec, replay)
         self.sample_rng = named_rng(config.seed, "sample")
         self.steps = self.updates = self._syncs = 0
@@ -164,22 +228,32 @@ class LearningCore(Generic[Network]):
         """A batch by priority; importance weights grow to full strength over the run."""
         beta = self.config.replay.beta
         beta += (1.0 - beta) * min(self.steps / self.config.steps, 1.0)
-        return self.experience.replay.sample(self.config.learning.batch_size, beta, self.sample_rng)
+        samples = self.experience.replay.sample(self.config.learning.batch_size, beta, self.sample_rng)
+        return self._images.of_samples(samples, self.sample_rng) if self._images else samples
 
     def sample_pairs(self) -> Pairs:
         """All pairs of some transitions and targets of some episodes."""
-        return self.experience.replay.sample_pairs(self.sample_rng)
+        pairs = self.experience.replay.sample_pairs(self.sample_rng)
+        return self._images.of_pairs(pairs, self._syncs) if self._images else pairs
 
     def sample_contexts(self) -> tuple[Array, Array]:
         """A batch of states, each with another one of its episode."""
-        return self.experience.replay.sample_contexts(self.config.learning.batch_size, self.sample_rng)
+        states = self.experience.replay.sample_contexts(self.config.learning.batch_size, self.sample_rng)
+        return self._images.of_contexts(states, self.sample_rng) if self._images else states
 
     def update(self, loss: Tensor) -> float:
         """One step down ``loss``, at a rate that may fall over the second half of the run."""
         late = max(2.0 * min(self.steps / self.config.steps, 1.0) - 1.0, 0.0)
         value = self.optimiser.step(loss, 1.0 - late * (1.0 - self.config.learning.final_rate))
         self.updates += 1
+        if self.average:
+            self.average.update(self.network)
         return value
+
+    @property
+    def evaluated(self) -> Network:
+        """The network that is evaluated and saved: the average of many updates, or the newest."""
+        return self.average.network if self.average else self.network
 
     def prioritise(self, batch: Samples, losses: Tensor) -> None:
         """Make the per-sample ``losses`` (B,) the batch's priorities."""
@@ -190,6 +264,7 @@ class LearningCore(Generic[Network]):
         return {
             "network": module_state(self.network),
             "target_network": module_state(self.target_network),
+            "average": self.average.state_dict() if self.average else {},
             "optimiser": self.optimiser.state_dict(),
             "experience": self.experience.state_dict(),
             "sample_rng": self.sample_rng.bit_generator.state,
@@ -200,6 +275,8 @@ class LearningCore(Generic[Network]):
         """Continue exactly where the state was taken."""
         load_module_state(self.network, state["network"])
         load_module_state(self.target_network, state["target_network"])
+        if self.average:
+            self.average.load_state_dict(state["average"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.experience.load_state_dict(state["experience"])
         self.sample_rng.bit_generator.state = state["sample_rng"]

@@ -180,7 +180,9 @@ def _rewards(network: EstimatorNetwork, sigma: Tensor, action: Tensor) -> Tensor
 
 def _of_action(logits: Tensor, action: Tensor) -> Tensor:
     """(..., A, K) and (...) to (..., K)."""
-    return torch.take_along_dim(logits, action[..., None, None], dim=-2)[..., 0, :]
+    *shape, A, K = logits.shape  # noqa: N806
+    rows = torch.arange(action.numel()) * A + action.flatten()
+    return logits.reshape(-1, K).index_select(0, rows).view(*shape, K)  # whole rows: take_along_dim copies numbers
 
 
 class Walk(NamedTuple):

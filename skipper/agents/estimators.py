@@ -130,7 +130,7 @@ class Hindsight(NamedTuple):
     @classmethod
     def of_pairs(cls, pairs: Pairs) -> "Hindsight":
         """Pairs of a few episodes."""
-        rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in pairs[1:])
+        rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in pairs[2:])
         return cls(observations_tensor(pairs.observation), *rest)
 
     @property
@@ -149,44 +149,53 @@ class Hindsight(NamedTuple):
         return Hindsight(state, episode, *map(torch.cat, zip(self[2:], again, strict=True)))
 
 
+class Outlook(NamedTuple):
+    """What the frozen network expects of every action after the next states, (P, A) each."""
+
+    value: Tensor
+    reward: Tensor
+    distance: Tensor
+
+    def of_action(self, action: Tensor) -> "Outlook":
+        """(P,) each, if ``action`` (P,) is taken."""
+        return Outlook(*(column.gather(-1, action[:, None])[:, 0] for column in self))
+
+
+def _estimate(head: PairwiseHead, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    """(P, A, K) logits of pairs, given as indices into partial states (M, D)."""
+    return head.join(head.source(partial)[source], head.target(partial)[target])
+
+
+@torch.no_grad()
+def frozen_outlook(frozen: EstimatorNetwork, batch: Hindsight, remembered: PartialTable | None = None) -> Outlook:
+    """Needs nothing of the online network; ``remembered`` are partial states of the frozen one."""
+    sigma = _encode_used(remembered or frozen.partial, batch)
+    heads = (frozen.value, frozen.reward, frozen.distance)
+    return Outlook(*(head.expectation(_estimate(head, sigma, batch.next, batch.target)) for head in heads))
+
+
 def estimator_losses(
-    online: EstimatorNetwork,
-    frozen: EstimatorNetwork,
-    batch: Hindsight,
-    config: LearningConfig,
-    remembered: PartialTable | None = None,
+    online: EstimatorNetwork, batch: Hindsight, outlook: Outlook, config: LearningConfig
 ) -> dict[str, Tensor]:
-    """Per-pair losses (P,) of all four heads; one next action, chosen by the online policy, serves them all.
-
-    ``remembered`` are partial states of the frozen network.
-    """
-    rows = torch.arange(len(batch.action))
+    """Per-pair losses (P,) of all four heads; one next action, chosen by the online policy, serves them all."""
     sigma = online.partial(batch.state)  # (M, D)
-
-    def estimate(head: PairwiseHead, partial: Tensor, source: Tensor) -> Tensor:
-        return head.join(head.source(partial)[source], head.target(partial)[batch.target])  # (P, A, K)
-
     with torch.no_grad():
-        a_t = online.value.expectation(estimate(online.value, sigma, batch.next)).argmax(-1)  # (P,)
-        sigma_frozen = _encode_used(remembered or frozen.partial, batch)
-
-        def next_estimate(head: PairwiseHead) -> Tensor:
-            return head.expectation(estimate(head, sigma_frozen, batch.next)[rows, a_t])  # (P,)
-
+        a_t = online.value.expectation(_estimate(online.value, sigma, batch.next, batch.target)).argmax(-1)  # (P,)
+        after = outlook.of_action(a_t)
         aims = {
-            "value": value_target(batch.reached, batch.terminated, next_estimate(frozen.value), config.policy_discount),
-            "reward": reward_target(
-                batch.reward, batch.reached, batch.terminated, next_estimate(frozen.reward), config.task_discount
-            ),
-            "distance": distance_target(batch.reached, batch.terminated, next_estimate(frozen.distance)),
+            "value": value_target(batch.reached, batch.terminated, after.value, config.policy_discount),
+            "reward": reward_target(batch.reward, batch.reached, batch.terminated, after.reward, config.task_discount),
+            "distance": distance_target(batch.reached, batch.terminated, after.distance),
         }
         if config.hindsight_bound:
             aims["value"] = aims["value"].maximum(config.policy_discount ** (batch.steps - 1.0))
             aims["distance"] = aims["distance"].minimum(batch.steps)
     losses = {"terminal": terminal_loss(online.terminal(sigma)[batch.next], batch.terminated)}
+    rows = torch.arange(len(batch.action))
     for name, aim in aims.items():
         head: PairwiseHead = getattr(online, name)
-        losses[name] = scalar_loss(estimate(head, sigma, batch.source)[rows, batch.action], aim, head.support)
+        logits = _estimate(head, sigma, batch.source, batch.target)[rows, batch.action]
+        losses[name] = scalar_loss(logits, aim, head.support)
     return losses
 
 

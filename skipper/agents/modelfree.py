@@ -74,7 +74,7 @@ class ModelFreeAgent:
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The same network, nearly greedy, with its own random stream."""
-        return _evaluator(self.core.network, self.config, self.spec, rng)
+        return _evaluator(self.core.evaluated, self.config, self.spec, rng)
 
     # Learning
 
@@ -86,8 +86,9 @@ class ModelFreeAgent:
         """Whether an episode has ended."""
         return len(self.core.experience.replay) > 0
 
-    def learn(self) -> dict[str, float]:
-        """One update on a batch of prioritized transitions."""
+    def learn(self, more: bool = False) -> dict[str, float]:
+        """One update on a batch of prioritized transitions, which cannot be drawn before the one before it is done."""
+        del more
         online, frozen, batch = self.core.network, self.core.target_network, self.core.sample()
         action = torch.from_numpy(batch.action)
         next_observation = observations_tensor(batch.next_observation)
@@ -111,8 +112,8 @@ class ModelFreeAgent:
     # Saving
 
     def weights(self) -> dict[str, Array]:
-        """The online network."""
-        return module_state(self.core.network)
+        """The network that is evaluated."""
+        return module_state(self.core.evaluated)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides the future."""

@@ -28,15 +28,15 @@ from skipper.agents.checkpoints import (
     true_vertices,
     walk_state,
 )
-from skipper.agents.estimators import Hindsight, estimator_losses
+from skipper.agents.estimators import estimator_losses
+from skipper.agents.lessons import Lesson, Lessons
 from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
-from skipper.nets.generator import GoalGenerator, codes_to_bits, cyclic_weight, distinct_codes
+from skipper.nets.generator import GoalGenerator, cyclic_weight, distinct_codes
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import CURRENT, GOAL, Edges, LazyEdges, ProxyProblem, Vertices, merge_equal, solve
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition, oracle_of, scene_of
 
-PAIRS_PER_DELUSION = 4
 GOALS_IN_PRACTICE = 0.25
 
 
@@ -230,7 +230,8 @@ class SkipperAgent:
         self.core = LearningCore(config, spec, lambda: SkipperNetwork(config, spec), config.replay)
         self._memory = Memory(self.core.target_network, config.network.partial_width)
         self._policy = self._training_policy()
-        self._act_rng, self._imagine_rng = named_rng(config.seed, "act"), named_rng(config.seed, "imagine")
+        self._lessons = Lessons(self.core, self._memory.partial, self._scene)
+        self._act_rng = named_rng(config.seed, "act")
 
     def _training_policy(self) -> SkipperPolicy:
         settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
@@ -249,97 +250,70 @@ class SkipperAgent:
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The same networks with a memory and a random stream of their own."""
         settings = self.config.learning
-        return SkipperActor(_remembering(self.core.network, self.config, self.spec, rng), settings.epsilon_evaluation)
+        return SkipperActor(_remembering(self.core.evaluated, self.config, self.spec, rng), settings.epsilon_evaluation)
 
     # Learning
 
     def observe(self, transition: Transition) -> None:
         """Remember what the last decision led to."""
+        self._lessons.check_idle()
         self.core.observe(transition)
 
     def ready(self) -> bool:
         """Whether an episode has ended."""
         return len(self.core.experience.replay) > 0
 
-    def learn(self) -> dict[str, float]:
+    def learn(self, more: bool = False) -> dict[str, float]:
         """One update of estimators and generator, on prioritized samples or on all pairs of a few episodes."""
-        samples = None if self.config.replay.all_pairs else self.core.sample()
-        batch = Hindsight.of_samples(samples) if samples else Hindsight.of_pairs(self.core.sample_pairs())
-        weights = torch.from_numpy(samples.weight) if samples else torch.ones(len(batch.action))
-        losses, delusion = self._estimator_losses(batch)
-        per_pair = total_loss(losses, dict.fromkeys(losses, 1.0))
+        lesson = self._lessons.next(more)
+        losses = estimator_losses(self.core.network.estimators, lesson.batch, lesson.outlook, self.config.learning)
+        delusion = losses["distance"][lesson.real :]
+        metrics = {name: column[: lesson.real] for name, column in losses.items()}
+        per_pair = total_loss(metrics, dict.fromkeys(metrics, 1.0))
+        weights = torch.from_numpy(lesson.samples.weight) if lesson.samples else torch.ones(lesson.real)
         loss = weighted_mean(per_pair, weights)
-        metrics = dict(losses)
-        if delusion is not None:
+        if len(delusion):
             metrics["delusion"] = delusion
             # With single samples each has its own imagined target, and its weight covers both.
             scaled = self.config.learning.delusion_scale * delusion
-            loss = loss + (weighted_mean(scaled, weights) if samples else scaled.mean())
-        if self.core.updates % self.config.generator.generator_every == 0:
+            loss = loss + (weighted_mean(scaled, weights) if lesson.samples else scaled.mean())
+        if lesson.contexts:
             # The generator's losses are not weighted by priority (App., "Checkpoint Generator").
-            generated = self._generator_losses(batch)
+            generated = self._generator_losses(*lesson.contexts)
+            if self.core.network.goal is not None:
+                generated |= self._goal_losses(self.core.network.goal, lesson)
             loss = loss + sum(generated.values())
             metrics |= generated
         value = self.core.update(loss)
-        if samples:
-            self.core.prioritise(samples, per_pair)
+        if lesson.samples:
+            self.core.prioritise(lesson.samples, per_pair)
         return {"loss": value} | {name: float(part.detach().mean()) for name, part in metrics.items()}
 
-    def _estimator_losses(self, batch: Hindsight) -> tuple[dict[str, Tensor], Tensor | None]:
-        """Losses (P,) of the heads; and where delusions are suppressed, (R,) distance losses to imagined states."""
-        online, frozen = self.core.network.estimators, self.core.target_network.estimators
-        if self.config.learning.delusion_scale == 0:
-            return estimator_losses(online, frozen, batch, self.config.learning, self._memory.partial), None
-        count, batch = len(batch.action), self._with_delusions(batch)
-        losses = estimator_losses(online, frozen, batch, self.config.learning, self._memory.partial)
-        return {name: loss[:count] for name, loss in losses.items()}, losses["distance"][count:]
-
-    def _with_delusions(self, batch: Hindsight) -> Hindsight:
-        """The batch, and after it transitions that aim at imagined states, which may not exist (App., Alg. 3).
-
-        One state is imagined for every sample, or for every episode of which there are pairs, and some of these pairs
-        aim at it.
-        """
-        rng, generator, context = self._imagine_rng, self.core.network.generator, batch.state[batch.firsts]
-        codes = torch.from_numpy(rng.integers(2**generator.bits, size=len(context)))
-        with torch.no_grad():
-            logits = generator.fuse(generator.context(context), codes_to_bits(codes, generator.bits))
-        # Sampling from a softmax: the largest of logits with Gumbel noise.
-        cell = (logits.numpy() + rng.gumbel(size=logits.shape)).argmax(-1)
-        imagined = self._scene.place_agent(context.numpy(), cell[:, None])[:, 0]
-        rows = torch.arange(len(batch.action))
-        if self.config.replay.all_pairs:
-            rows = torch.from_numpy(rng.permutation(len(rows))[: max(len(rows) // PAIRS_PER_DELUSION, 1)])
-        return batch.aiming_also_at(observations_tensor(imagined), rows)
-
-    def _generator_losses(self, batch: Hindsight) -> dict[str, Tensor]:
-        """Reconstruct the agent's cell in the context of the hindsight target, a state of the same episode."""
-        described, context = batch.state[batch.source], batch.state[batch.target]
-        if self.config.replay.all_pairs:  # too few episodes for a generator
-            described, context = map(observations_tensor, self.core.sample_contexts())
+    def _generator_losses(self, described: Tensor, context: Tensor) -> dict[str, Tensor]:
+        """Reconstruct the agent's cell of states ``described`` in the context of others of their episodes."""
         cell = torch.from_numpy(self._scene.agent_cell(described.numpy()))
         losses = self.core.network.generator.losses(described, context, cell)
         settings = self.config.generator
         weight = settings.entropy_scale * cyclic_weight(self.core.updates, settings.entropy_period)
-        found = {"reconstruction": losses["reconstruction"].mean(), "entropy": weight * losses["entropy"].mean()}
-        if self.core.network.goal is not None and (batch.reward > 0).any():
-            found["goal"] = self._goal_loss(self.core.network.goal, batch)
-        return found
+        return {"reconstruction": losses["reconstruction"].mean(), "entropy": weight * losses["entropy"].mean()}
 
-    def _goal_loss(self, network: GoalGenerator, batch: Hindsight) -> Tensor:
+    def _goal_losses(self, network: GoalGenerator, lesson: Lesson) -> dict[str, Tensor]:
         """Where the agent was when it was rewarded, in the context of another state of the episode."""
-        rewarded = batch.reward > 0
+        batch, rewarded = lesson.batch, torch.nonzero(lesson.batch.reward[: lesson.real] > 0)[:, 0]
+        if not len(rewarded):
+            return {}
         cell = torch.from_numpy(self._scene.agent_cell(batch.state[batch.next[rewarded]].numpy()))
-        return network.loss(batch.state[batch.target[rewarded]], cell)
+        return {"goal": network.loss(batch.state[batch.target[rewarded]], cell)}
 
     # Saving
 
     def weights(self) -> dict[str, Array]:
-        """The online networks."""
-        return module_state(self.core.network)
+        """The networks that are evaluated."""
+        return module_state(self.core.evaluated)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides the future."""
+        self._lessons.check_idle()
         walk = self._policy.walk
         return {
             "core": self.core.state_dict(),
@@ -359,7 +333,7 @@ class SkipperAgent:
             rng.bit_generator.state = state["rngs"][name]
 
     def _rngs(self) -> dict[str, np.random.Generator]:
-        return {"act": self._act_rng, "imagine": self._imagine_rng, "plan": self._policy.rng}
+        return {"act": self._act_rng, "imagine": self._lessons.rng, "plan": self._policy.rng}
 
 
 def play_skipper(

@@ -6,6 +6,7 @@ from skipper.config import WorldConfig
 from skipper.envs.lava import ACTIONS, AGENT, GREY
 from skipper.envs.oracle import LavaOracle
 from skipper.envs.scene import LavaScene
+from skipper.envs.symmetry import grid_symmetries
 from skipper.envs.tasks import evaluation_tasks
 from skipper.types import EnvironmentSpec
 
@@ -23,4 +24,5 @@ def environment_spec(world: WorldConfig) -> EnvironmentSpec:
         scene=LavaScene(),
         examples=examples.observe(np.arange(EXAMPLES), examples.table.start),
         oracle=LavaOracle(world),
+        symmetries=grid_symmetries(world.width, world.height),
     )

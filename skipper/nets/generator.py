@@ -76,7 +76,7 @@ class Fuser(nn.Module):
         self.unfold = nn.ConvTranspose2d(4 * config.generator_width, config.generator_width, spec.shape[:2])
         self.mix = ResidualBlock(2 * config.generator_width)
         self.locate = nn.Conv2d(2 * config.generator_width, 1, 1)
-        self._remembered: tuple[Any, tuple[Tensor, Tensor]] | None = None
+        self._remembered: tuple[Any, tuple[Tensor, Tensor, Tensor]] | None = None
 
     def describe(self, bits: Tensor) -> Tensor:
         """(B, bits, 2) one-hot to (B, width, W, H)."""
@@ -89,46 +89,68 @@ class Fuser(nn.Module):
     def forward(self, context: Tensor, bits: Tensor) -> Tensor:
         """(B, width, W, H) contexts and (B, bits, 2) one-hot to logits (B, S)."""
         joint = torch.cat([context, self.describe(bits)], 1)
-        return self._locate(self.mix.widen(functional.relu(joint)), self.locate(joint))
+        kernel, bias = self._folded()
+        hidden = functional.relu(self.mix.widen(functional.relu(joint)), inplace=True)
+        found = _sum_of_neighbours(_by_cell(hidden) @ kernel, (hidden.shape[2], hidden.shape[3]))
+        return found + bias + self.locate(joint).flatten(1)
 
     def context_part(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, width, W, H) to what contexts add to the hidden layer, bias included, and to the logits."""
+        """(B, width, W, H) to what contexts add to the hidden layer (B, S, C), bias included, and to the logits."""
         widened = functional.conv2d(
             functional.relu(context), self.mix.widen.weight[:, : self.width], self.mix.widen.bias, padding=1
         )
-        return widened, functional.conv2d(context, self.locate.weight[:, : self.width], self.locate.bias)
+        skipped = functional.conv2d(context, self.locate.weight[:, : self.width], self.locate.bias)
+        return _by_cell(widened), skipped.flatten(1)
 
     def bits_part(self, bits: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, bits, 2) one-hot to what descriptions add to the hidden layer and to the logits."""
+        """(N, bits, 2) one-hot to what descriptions add to the hidden layer (N, S, C) and to the logits (N, S)."""
         described = self.describe(bits)
         widened = functional.conv2d(functional.relu(described), self.mix.widen.weight[:, self.width :], padding=1)
-        return widened, functional.conv2d(described, self.locate.weight[:, self.width :])
+        skipped = functional.conv2d(described, self.locate.weight[:, self.width :])
+        return _by_cell(widened), skipped.flatten(1)
 
-    def join(self, context: tuple[Tensor, Tensor], bits: tuple[Tensor, Tensor]) -> Tensor:
-        """Parts (b, 1, C, W, H) and (b, N, C, W, H), or others that broadcast, to logits (b, N, S)."""
-        hidden, skipped = context[0] + bits[0], context[1] + bits[1]
-        return self._locate(hidden.flatten(0, 1), skipped.flatten(0, 1)).unflatten(0, hidden.shape[:2])
+    @torch.no_grad()
+    def imagine(self, context: Tensor, codes: Tensor, bits: int) -> Tensor:
+        """Contexts (B, width, W, H) with the descriptions that codes (B, N) name, to logits (B, N, S)."""
+        (B, N), size = codes.shape, (context.shape[2], context.shape[3])  # noqa: N806
+        hidden, skipped = self.context_part(context)
+        all_hidden, all_skipped, kernel = self._for_all_codes(bits)
+        logits = (skipped[:, None] + all_skipped[codes]).flatten(0, 1)  # (B * N, S)
+        step = max(CHUNK // max(N, 1), 1)
+        for row in range(0, B, step):
+            chosen = codes[row : row + step]
+            fused = all_hidden.index_select(0, chosen.flatten())  # the largest array by far: changed in place
+            fused.unflatten(0, chosen.shape).add_(hidden[row : row + step, None])
+            logits[row * N : (row + len(chosen)) * N] += _sum_of_neighbours(fused.relu_() @ kernel, size)
+        return logits.unflatten(0, (B, N))
 
-    def all_bits_part(self, bits: int) -> tuple[Tensor, Tensor]:
-        """``bits_part`` of all codes in turn, computed once for the weights as they are; without gradients."""
-        weights = (*self.spread.parameters(), *self.unfold.parameters(), self.mix.widen.weight, self.locate.weight)
-        state = tuple((weight.data_ptr(), weight._version) for weight in weights)
+    def _for_all_codes(self, bits: int) -> tuple[Tensor, Tensor, Tensor]:
+        """``bits_part`` of all codes in turn, and the folded kernel; computed once for the weights as they are."""
+        state = tuple((weight.data_ptr(), weight._version) for weight in self.parameters())
         if self._remembered is None or self._remembered[0] != state:
-            with torch.no_grad():
-                hidden, skipped = self.bits_part(codes_to_bits(torch.arange(2**bits), bits))
-                self._remembered = state, (hidden.to(memory_format=torch.channels_last), skipped)
+            hidden, skipped = self.bits_part(codes_to_bits(torch.arange(2**bits), bits))
+            kernel, bias = self._folded()
+            self._remembered = state, (hidden, skipped + bias, kernel)
         return self._remembered[1]
 
-    def _locate(self, hidden: Tensor, skipped: Tensor) -> Tensor:
-        """What the residual block and the last layer make of the hidden layer (B, C, W, H), and of what skipped it."""
+    def _folded(self) -> tuple[Tensor, Tensor]:
+        """The block's second convolution and the last layer in one: a kernel (C, 9) and a bias."""
         narrow, locate = self.mix.narrow, self.locate.weight[0, :, 0, 0]
         assert narrow.bias is not None
-        B, _, W, H = hidden.shape  # noqa: N806
-        # A convolution to one channel is slow as such. It is a product with nine columns, shifted and summed.
-        kernel = torch.einsum("c,cdij->dij", locate, narrow.weight).flip(1, 2).flatten(1)  # (C, 9)
-        columns = functional.relu(hidden, inplace=True).permute(0, 2, 3, 1).flatten(0, 2) @ kernel  # (B * W * H, 9)
-        found = functional.fold(columns.view(B, W * H, 9).transpose(1, 2), (W, H), 3, padding=1)
-        return (found + locate @ narrow.bias + skipped).flatten(1)
+        return torch.einsum("c,cdij->dij", locate, narrow.weight).flip(1, 2).flatten(1), locate @ narrow.bias
+
+
+def _by_cell(features: Tensor) -> Tensor:
+    """(B, C, W, H) to (B, S, C)."""
+    return features.flatten(2).transpose(1, 2).contiguous()
+
+
+def _sum_of_neighbours(columns: Tensor, size: tuple[int, int]) -> Tensor:
+    """(B, S, 9), what each cell adds to itself and its neighbours, to (B, S).
+
+    With the product before it, this is a convolution to a single channel, which is slow as such.
+    """
+    return functional.fold(columns.transpose(1, 2), size, 3, padding=1).flatten(1)
 
 
 class CheckpointGenerator(nn.Module):
@@ -150,16 +172,7 @@ class CheckpointGenerator(nn.Module):
     @torch.no_grad()
     def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
-        hidden, skipped = self.fuse.context_part(self.context(observation))  # (B, ...)
-        all_hidden, all_skipped = self.fuse.all_bits_part(self.bits)  # (codes, ...)
-        step = max(CHUNK // codes.shape[1], 1) if codes.shape[1] else len(codes)
-        logits = [
-            self.fuse.join((hidden[rows, None], skipped[rows, None]), (all_hidden[chosen], all_skipped[chosen]))
-            for rows, chosen in (
-                (slice(row, row + step), codes[row : row + step]) for row in range(0, len(codes), step)
-            )
-        ]
-        return torch.cat(logits)
+        return self.fuse.imagine(self.context(observation), codes, self.bits)
 
     def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
         """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""

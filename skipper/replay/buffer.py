@@ -33,6 +33,7 @@ class Samples(NamedTuple):
 class Pairs(NamedTuple):
     """Many transitions and many targets of E episodes: M distinct states, P (transition, target) pairs."""
 
+    task: Array  # (E,) numbers that episodes of a task share
     observation: Array  # (M, ...) each state once
     episode: Array  # (M,) of which of the E episodes
     source: Array  # (P,) into observation
@@ -51,6 +52,7 @@ class Choice(NamedTuple):
     first: Array  # (E,) where the window begins
     steps: Array  # (E,) transitions in it
     last: Array  # (E,) the last state of the episode
+    task: Array  # (E,) of the episodes
     reach: Array  # (E, G) targets beside the window's own states, of this episode or of another one
 
 
@@ -214,6 +216,7 @@ class Replay:
         states, count = _cross(choice, self._identity, slots, episode, pairs, steps)
         source, after, target, transition = pairs[:count].T
         return Pairs(
+            task=choice.task,
             observation=self._observations(slots[:states]),
             episode=episode[:states],
             source=source,
@@ -248,7 +251,7 @@ class Replay:
         foreign = rng.random(reach.shape) < self.config.other_episodes
         for row, column in np.argwhere(foreign & (self._tasks[record] != NO_TASK)[:, None]):
             reach[row, column] = self._state_of_another(record[row], reach[row, column], rng)
-        return Choice(first, steps, start + states - 1, reach)
+        return Choice(first, steps, start + states - 1, self._tasks[record], reach)
 
     def _random_records(self, count: int, rng: np.random.Generator) -> Array:
         record = np.empty(0, np.int32)

@@ -39,7 +39,7 @@ class Loop:
         due = int(max(self.step - self.config.learning_starts, 0) / self.config.steps_per_update)
         metrics = []
         while self.updates < due and self.learner.ready():
-            metrics.append(self.learner.learn())
+            metrics.append(self.learner.learn(more=self.updates + 1 < due))
             self.updates += 1
         return metrics
 

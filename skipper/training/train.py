@@ -75,7 +75,7 @@ class Run:
 
     def __init__(self, config: RunConfig, folder: RunFolder, display: Display) -> None:
         self.config, self.folder, self.display = config, folder, display
-        prepare_processor(config.threads)
+        prepare_processor(config.network_threads)
         learner = learner_kind(config.agent).train(config, environment_spec(config.world))
         self.tasks: Tasks | None = training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
         envs = LavaVectorEnv(config.environments, tasks=self.tasks or TaskStream(config.world))

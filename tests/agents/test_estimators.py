@@ -7,7 +7,7 @@ import torch
 
 from skipper.agents import estimators
 from skipper.agents.base import Optimiser
-from skipper.agents.estimators import EstimatorNetwork, Hindsight, PartialTable, estimator_losses
+from skipper.agents.estimators import EstimatorNetwork, Hindsight, PartialTable, estimator_losses, frozen_outlook
 from skipper.config import LearningConfig, NetworkConfig
 from skipper.envs.oracle import UNREACHABLE, action_values, shortest_distances
 from skipper.envs.spec import environment_spec
@@ -62,7 +62,7 @@ def test_all_heads_learn_the_truth():
     for update in range(600):
         if update % 30 == 0:
             frozen.load_state_dict(online.state_dict())
-        losses = estimator_losses(online, frozen, batch, CONFIG)
+        losses = estimator_losses(online, batch, frozen_outlook(frozen, batch), CONFIG)
         assert set(losses) == {"value", "reward", "distance", "terminal"}
         assert all(loss.shape == (len(rows),) for loss in losses.values())
         optimiser.step(total_loss(losses, dict.fromkeys(losses, 1.0)).mean())
@@ -100,7 +100,7 @@ def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
     monkeypatch.setattr(
         estimators, "scalar_loss", lambda logits, aim, support: given.append(aim) or real(logits, aim, support)
     )
-    estimator_losses(online, frozen, batch, CONFIG)
+    estimator_losses(online, batch, frozen_outlook(frozen, batch), CONFIG)
     with torch.no_grad():
         _, after, aim = map(online.partial, images(batch))
         action = online.value.expectation(online.value(after, aim)).argmax(-1)
@@ -128,7 +128,7 @@ def given_targets(monkeypatch, batch: Hindsight, config: LearningConfig, remembe
     given = []
     monkeypatch.setattr(estimators, "scalar_loss", lambda logits, aim, _: given.append(aim) or logits.sum((1,)))
     table = PartialTable(frozen, 16) if remember else None
-    estimator_losses(online, frozen, batch, config, table)
+    estimator_losses(online, batch, frozen_outlook(frozen, batch, table), config)
     return given
 
 
@@ -174,7 +174,9 @@ def test_a_table_remembers_until_the_network_learns_and_across_saving(monkeypatc
     torch.testing.assert_close(PartialTable(network, 16, capacity=4)(states), network.partial(states).detach())
 
     optimiser = Optimiser(network, CONFIG)
-    optimiser.step(sum(loss.mean() for loss in estimator_losses(network, other, every_pair()[0], CONFIG).values()))
+    batch, _ = every_pair()
+    losses = estimator_losses(network, batch, frozen_outlook(other, batch), CONFIG)
+    optimiser.step(sum(loss.mean() for loss in losses.values()))
     assert len(table.state_dict()["keys"]) == 0  # of a network that has learned nothing is known
     assert (table(states[[3]]) != before[:1]).any()
     torch.testing.assert_close(table(states[[3]]), network.partial(states[[3]]).detach())
