@@ -256,6 +256,29 @@ class BenchUpdate:
 
 
 @dataclass(frozen=True)
+class BenchTrain:
+    """Measure training as it is: environment steps, updates and (transition, target) pairs per second.
+
+    Also what share of the time each part takes, and the most memory that was used.
+    """
+
+    preset: str = "fast"
+    """How it is trained."""
+    agent: str = "skipper-regen"
+    """Who is trained."""
+    seconds: float = 30.0
+    """How long, after a short warm-up."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Print the measurements."""
+        from skipper.benchmarks.train import bench_train
+
+        show(bench_train(preset(self.preset, self.agent), self.seconds), self.json)
+
+
+@dataclass(frozen=True)
 class BenchPlan:
     """Measure planning: milliseconds per proxy problem, alone and in batches of 64, and what they are spent on."""
 
@@ -298,6 +321,7 @@ class Bench:
     what: (
         Annotated[BenchWorld, tyro.conf.subcommand("world")]
         | Annotated[BenchUpdate, tyro.conf.subcommand("update")]
+        | Annotated[BenchTrain, tyro.conf.subcommand("train")]
         | Annotated[BenchPlan, tyro.conf.subcommand("plan")]
         | Annotated[BenchReplay, tyro.conf.subcommand("replay")]
     )

@@ -271,12 +271,14 @@ class ReplayConfig:
     """Consecutive transitions of each episode; the states between them are targets too."""
     pair_targets: int = 4
     """Further targets of each episode, from anywhere in it."""
+    pair_endings: float = 0.0
+    """Share of the windows of transitions that end with their episode, where rewards and deaths are."""
     other_episodes: float = 0.0
     """Share of these targets that comes from other episodes of the same task, if the environment tells tasks apart."""
 
     def __post_init__(self) -> None:
         _check_positive(self, "capacity", "pair_episodes", "pair_transitions", "pair_targets")
-        _check_shares(self, "alpha", "beta", "other_episodes")
+        _check_shares(self, "alpha", "beta", "pair_endings", "other_episodes")
         if self.targets < 0:
             raise ValueError(f"targets must not be negative, got {self.targets}")
         if self.strategy not in get_args(Strategy):

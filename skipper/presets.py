@@ -41,7 +41,7 @@ FAST = RunConfig(
     environments=64,
     network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
     generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=4),
-    planning=PlanningConfig(match_states=True),
+    planning=PlanningConfig(checkpoints=14, regenerate="step", match_states=True),
     learning=LearningConfig(
         steps_per_update=8.0,
         learning_starts=2_000,
@@ -53,6 +53,7 @@ FAST = RunConfig(
         hindsight_bound=True,
         frozen_acting=True,
         practice=True,
+        prepare_ahead=True,
         epsilon_end=0.4,
         epsilon_steps=40_000,
     ),
@@ -65,8 +66,8 @@ PRESETS = {"paper": PAPER, "fast": FAST, "debug": DEBUG}
 
 # What the names of Skipper's variants mean: each is one strategy, changed in the planning block.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "skipper-once": {"regenerate": "once"},
-    "skipper-regen": {"regenerate": "trigger"},
+    "skipper-once": {"regenerate": "once", "checkpoints": PAPER.planning.checkpoints},  # they must last the episode
+    "skipper-regen": {},  # how often is the preset's choice
     "skipper-goal": {"always_goal": True},
     "skipper-oracle": {"truth": ("edges", "policy"), "match_states": True},
 }

@@ -18,6 +18,7 @@ class TimeStep(NamedTuple):
     observation: Array  # (B, W, H, C)
     goal: Array  # (B, W, H, C) the observation that the agent would have at the task's goal
     first: Array  # (B,) bool, True where a new episode begins here
+    idle: Array | None = None  # (B,) bool, True where nobody needs the action, whatever it is
 
 
 class Scene(Protocol):

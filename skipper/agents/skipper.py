@@ -69,11 +69,14 @@ class SkipperPolicy:
             self.walk = new_walk(B, self.config.planning.checkpoints + 2, self.spec.shape)
         walk = self.walk
         code = self._codes(timestep.observation)
-        due = self._time_to_plan(walk, timestep, code)
+        awake = np.ones(B, bool) if timestep.idle is None else ~timestep.idle
+        due = awake & self._time_to_plan(walk, timestep, code)
         plan = self._plan(walk, timestep, code, np.flatnonzero(due)) if due.any() else None
         walk.steps[:] += 1
-        action = self.follow(timestep.observation, walk.target)
-        action = np.where(walk.aiming, action, self.rng.integers(self.spec.actions, size=B))
+        action = self.rng.integers(self.spec.actions, size=B)
+        led = awake & walk.aiming
+        if led.any():
+            action[led] = self.follow(timestep.observation[led], walk.target[led])
         return Decision(action, walk.target.copy(), due, plan)
 
     def _codes(self, observation: Array) -> Array:
@@ -287,7 +290,8 @@ class SkipperAgent:
         value = self.core.update(loss)
         if lesson.samples:
             self.core.prioritise(lesson.samples, per_pair)
-        return {"loss": value} | {name: float(part.detach().mean()) for name, part in metrics.items()}
+        means = {name: float(part.detach().mean()) for name, part in metrics.items()}
+        return {"loss": value, "pairs": float(len(lesson.batch.action))} | means
 
     def _generator_losses(self, described: Tensor, context: Tensor) -> dict[str, Tensor]:
         """Reconstruct the agent's cell of states ``described`` in the context of others of their episodes."""

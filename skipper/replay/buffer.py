@@ -246,7 +246,9 @@ class Replay:
         record = self._random_records(self.config.pair_episodes, rng)
         start, states = self._records[record, 0], self._records[record, 1]
         steps = np.minimum(self.config.pair_transitions, states - 1)
-        first = start + rng.integers(states - steps)
+        latest = states - 1 - steps
+        at_end = rng.random(len(record)) < self.config.pair_endings
+        first = start + np.where(at_end, latest, rng.integers(latest + 1))
         reach = start[:, None] + rng.integers(states[:, None], size=(len(record), self.config.pair_targets))
         foreign = rng.random(reach.shape) < self.config.other_episodes
         for row, column in np.argwhere(foreign & (self._tasks[record] != NO_TASK)[:, None]):

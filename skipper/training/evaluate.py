@@ -49,7 +49,7 @@ def play(agent: Agent, tasks: Tasks, seed: int, start: Start = "fixed") -> Episo
     first, running = np.ones(count, bool), np.ones(count, bool)
     success, death, length = np.zeros(count, bool), np.zeros(count, bool), np.zeros(count, np.int64)
     while running.any():
-        action = agent.act(TimeStep(observation, info["goal"], first)).action
+        action = agent.act(TimeStep(observation, info["goal"], first, idle=~running)).action
         observation, reward, terminated, truncated, info = envs.step(action)
         length += running
         success |= running & terminated & (reward > 0)
