@@ -165,6 +165,9 @@ class PlanningConfig:
     """Steps after which a target that was not reached is given up."""
     regenerate: Regenerate = "trigger"
     """When vertices are imagined anew: "once" an episode, at every planning ("trigger"), or at every "step"."""
+    doubt: float = 0.0
+    """What an edge from the current state loses each time that its first action was taken there before in the episode:
+    a way that leads back is longer than it was thought to be. Not in the paper."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
     truth: tuple[Truth, ...] = ()
@@ -176,6 +179,7 @@ class PlanningConfig:
 
     def __post_init__(self) -> None:
         _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout")
+        _check_shares(self, "doubt")
         if self.checkpoints < 0 or self.kept < 2:
             raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and kept {self.kept}")
         if self.regenerate not in get_args(Regenerate):

@@ -1,6 +1,6 @@
 """Checkpoints: imagining them, estimating the ways between them, and remembering which one is being walked to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,44 +138,71 @@ def learned_edges(
     ``partial`` may be a table of the network's partial states. Rewards wait until it is known which are needed.
     """
     B, N = vertices.present.shape  # noqa: N806
-    states = observations_tensor(vertices.observation.reshape(B * N, *vertices.observation.shape[2:]))
-    sigma = (partial or network.partial)(states)
-    terminal = network.terminal(sigma).argmax(-1) == 1
-    sigma = sigma.unflatten(0, (B, N))
+    flat = vertex_partial(vertices, partial or network.partial)  # (B * N, D)
+    terminal = network.terminal(flat).argmax(-1) == 1
+    sigma = flat.unflatten(0, (B, N))
     step = max(CHUNK // (N * N), 1)
-    parts = [_ways(network, sigma[row : row + step], discount) for row in range(0, B, step)]
+    parts = [_all_ways(network, sigma[row : row + step], discount) for row in range(0, B, step)]
     action, distance, gamma = (torch.cat(column) for column in zip(*parts, strict=True))
 
     @torch.no_grad()
-    def reward(kept: Array) -> Array:
-        most = max(int(kept.sum(-1).max()), 1)
-        place = torch.from_numpy(np.argsort(~kept, axis=-1, kind="stable")[:, :most])  # (B, k) the kept ones first
-        rows = torch.arange(B)[:, None]
-        estimated = _rewards(network, sigma[rows, place], action[rows[..., None], place[:, :, None], place[:, None]])
-        found = torch.zeros(B, N, N)
-        found[rows[..., None], place[:, :, None], place[:, None]] = estimated
-        return found.numpy().astype(np.float64) * (kept[:, :, None] & kept[:, None])
+    def reward(usable: Array) -> Array:
+        found, (problem, source, target) = np.zeros((B, N, N)), np.nonzero(usable)
+        chosen = action.numpy()[usable]
+        found[usable] = pair_rewards(network, flat, problem * N + source, problem * N + target, chosen)
+        return found
 
     steps, discounts = (column.numpy().astype(np.float64) for column in (distance, gamma))
-    return LazyEdges(steps, discounts, terminal.numpy().reshape(B, N), reward)
+    return LazyEdges(steps, discounts, terminal.numpy().reshape(B, N), action.numpy(), reward)
 
 
-def _all_pairs(head: PairwiseHead, sigma: Tensor) -> Tensor:
-    """Logits (b, N, N, A, K) of all pairs of partial states (b, N, D)."""
-    return head.join(head.source(sigma)[:, :, None], head.target(sigma)[:, None])
+def vertex_partial(vertices: Vertices, partial: Callable[[Tensor], Tensor]) -> Tensor:
+    """(B * N, D) partial states of all vertices."""
+    return partial(observations_tensor(vertices.observation.reshape(-1, *vertices.observation.shape[2:])))
 
 
-def _ways(network: EstimatorNetwork, sigma: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:
+def _all_ways(network: EstimatorNetwork, sigma: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:
     """The policy's actions, and their distances and discounts, (b, N, N) each, of partial states (b, N, D)."""
-    action = network.value.expectation(_all_pairs(network.value, sigma)).argmax(-1)
-    histogram = _of_action(_all_pairs(network.distance, sigma), action).softmax(-1)
+
+    def pairs(head: PairwiseHead) -> Tensor:
+        return head.join(head.source(sigma)[:, :, None], head.target(sigma)[:, None])
+
+    return _ways(network, pairs(network.value), pairs(network.distance), discount)
+
+
+def _ways(network: EstimatorNetwork, value: Tensor, distance: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Greedy actions, their distances and discounts (...), from logits (..., A, K)."""
+    action = network.value.expectation(value).argmax(-1)
+    histogram = _of_action(distance, action).softmax(-1)
     gamma = discount_support(len(network.distance.support), discount)
     return action, histogram @ network.distance.support, histogram @ gamma
 
 
-def _rewards(network: EstimatorNetwork, sigma: Tensor, action: Tensor) -> Tensor:
-    """Rewards (b, N, N) of ``action`` (b, N, N) between partial states (b, N, D)."""
-    return network.reward.expectation(_of_action(_all_pairs(network.reward, sigma), action))
+def pair_ways(
+    network: EstimatorNetwork, sigma: Tensor, source: Array, target: Array, discount: float
+) -> tuple[Array, Array, Array]:
+    """Actions, distances and discounts (P,) of pairs, given as indices (P,) into partial states ``sigma`` (M, D)."""
+    logits = zip(
+        *(_pair_logits(head, sigma, source, target) for head in (network.value, network.distance)), strict=True
+    )
+    parts = [_ways(network, value, distance, discount) for value, distance in logits]
+    action, distance, gamma = (torch.cat(column).numpy() for column in zip(*parts, strict=True))
+    return action, distance, gamma
+
+
+def pair_rewards(network: EstimatorNetwork, sigma: Tensor, source: Array, target: Array, action: Array) -> Array:
+    """Rewards (P,) of setting out with ``action`` (P,), of pairs as in ``pair_ways``."""
+    logits = zip(
+        _pair_logits(network.reward, sigma, source, target), torch.from_numpy(action).split(CHUNK), strict=True
+    )
+    return torch.cat([network.reward.expectation(_of_action(part, chosen)) for part, chosen in logits]).numpy()
+
+
+def _pair_logits(head: PairwiseHead, sigma: Tensor, source: Array, target: Array) -> Iterator[Tensor]:
+    """Logits (p, A, K) of pairs, some of them at a time."""
+    leave, reach = head.source(sigma), head.target(sigma)
+    for one, two in zip(*(torch.from_numpy(column).split(CHUNK) for column in (source, target)), strict=True):
+        yield head.join(leave.index_select(0, one), reach.index_select(0, two))
 
 
 def _of_action(logits: Tensor, action: Tensor) -> Tensor:
@@ -196,10 +223,30 @@ class Walk(NamedTuple):
     planned_code: Array  # (B,) the code of the state in which the plan was made
     steps: Array  # (B,) since then
     aiming: Array  # (B,) bool, whether there is a target at all
+    visited: Array  # (B, T) identities of the episode's states so far
+    taken: Array  # (B, T) actions that were chosen there, -1 where there is none yet
+    length: Array  # (B,) of the episode so far
+
+    def begin(self, first: Array) -> None:
+        """Forget the last episode where a new one begins."""
+        self.taken[first], self.length[first] = -1, 0
+
+    def note(self, identity: Array, action: Array) -> None:
+        """Remember what was chosen, (B,) each; an episode that is longer than expected overwrites its end."""
+        rows, place = np.arange(len(action)), np.minimum(self.length, self.taken.shape[1] - 1)
+        self.visited[rows, place], self.taken[rows, place] = identity, action
+        self.length[:] += 1
+
+    def tried(self, rows: Array, identity: Array, actions: int) -> Array:
+        """(R, N, A) how often each action was chosen in the states ``identity`` (R, N) of the environments ``rows``."""
+        length = int(self.length[rows].max(initial=0))
+        here = self.visited[rows, None, :length] == identity[..., None]  # (R, N, T)
+        taken = self.taken[rows, :length, None] == np.arange(actions)  # (R, T, A)
+        return here.astype(np.float32) @ taken.astype(np.float32)
 
 
-def new_walk(environments: int, vertices: int, shape: tuple[int, int, int]) -> Walk:
-    """Nothing remembered yet."""
+def new_walk(environments: int, vertices: int, shape: tuple[int, int, int], longest: int) -> Walk:
+    """Nothing remembered yet, of episodes with at most ``longest`` steps."""
     return Walk(
         vertices=np.zeros((environments, vertices, *shape), np.uint8),
         codes=np.full((environments, vertices), -1),
@@ -209,6 +256,9 @@ def new_walk(environments: int, vertices: int, shape: tuple[int, int, int]) -> W
         planned_code=np.full(environments, -1),
         steps=np.full(environments, LONG_AGO),
         aiming=np.zeros(environments, bool),
+        visited=np.zeros((environments, longest), np.int64),
+        taken=np.full((environments, longest), -1, np.int8),
+        length=np.zeros(environments, np.int64),
     )
 
 

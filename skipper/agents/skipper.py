@@ -34,7 +34,17 @@ from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
 from skipper.nets.generator import GoalGenerator, cyclic_weight, distinct_codes
 from skipper.nets.layers import seeded_initialisation
-from skipper.planning.proxy import CURRENT, GOAL, Edges, LazyEdges, ProxyProblem, Vertices, merge_equal, solve
+from skipper.planning.proxy import (
+    CURRENT,
+    GOAL,
+    Edges,
+    LazyEdges,
+    ProxyProblem,
+    Vertices,
+    identities,
+    merge_equal,
+    solve,
+)
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition, oracle_of, scene_of
 
 GOALS_IN_PRACTICE = 0.25
@@ -66,8 +76,9 @@ class SkipperPolicy:
         """Targets and greedy actions; random actions where the current state has no edge."""
         B = len(timestep.observation)  # noqa: N806
         if self.walk is None or len(self.walk.steps) != B:
-            self.walk = new_walk(B, self.config.planning.checkpoints + 2, self.spec.shape)
+            self.walk = new_walk(B, self.config.planning.checkpoints + 2, self.spec.shape, self.spec.longest)
         walk = self.walk
+        walk.begin(timestep.first)
         code = self._codes(timestep.observation)
         awake = np.ones(B, bool) if timestep.idle is None else ~timestep.idle
         due = awake & self._time_to_plan(walk, timestep, code)
@@ -77,6 +88,8 @@ class SkipperPolicy:
         led = awake & walk.aiming
         if led.any():
             action[led] = self.follow(timestep.observation[led], walk.target[led])
+        if self.config.planning.doubt > 0:
+            walk.note(identities(timestep.observation), action)
         return Decision(action, walk.target.copy(), due, plan)
 
     def _codes(self, observation: Array) -> Array:
@@ -117,7 +130,8 @@ class SkipperPolicy:
             walk.kept[rows] = False  # nothing on the way counts as a checkpoint
             return None
         vertices = self._vertices(walk, observation, goal, timestep.first[rows], rows)
-        problem = solve(vertices, self.estimate, config)
+        tried = walk.tried(rows, identities(vertices.observation), self.spec.actions) if config.doubt > 0 else None
+        problem = solve(vertices, self.estimate, config, tried)
         walk.vertices[rows], walk.codes[rows], walk.kept[rows] = vertices.observation, vertices.code, problem.kept
         walk.target[rows] = problem.targets
         walk.aiming[rows] = problem.target >= 0
@@ -167,7 +181,8 @@ class SkipperPolicy:
     def edges(self, vertices: Vertices) -> Edges:
         """All that is known of all pairs of vertices."""
         estimated = self._learned_or_true(vertices)
-        return estimated if isinstance(estimated, Edges) else estimated.between(vertices.present)
+        present = vertices.present[:, :, None] & vertices.present[:, None]
+        return estimated if isinstance(estimated, Edges) else estimated.where(present)
 
     def estimate(self, vertices: Vertices) -> Edges | LazyEdges:
         """What plans are made with: as ``edges``, but rewards only where they are needed."""
@@ -183,7 +198,7 @@ class SkipperPolicy:
         learned = learned_edges(self.network.estimators, vertices, discount, self._partial)
         if true is None:
             return learned
-        edges = learned.between(vertices.present)
+        edges = learned.where(vertices.present[:, :, None] & vertices.present[:, None])
         return edges._replace(
             reward=true.reward if "rewards" in truth else edges.reward,
             terminal=true.terminal if "terminal" in truth else edges.terminal,

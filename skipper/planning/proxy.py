@@ -30,19 +30,21 @@ class Edges(NamedTuple):
     discount: Array  # (B, N, N)
     reward: Array  # (B, N, N)
     terminal: Array  # (B, N) bool, vertices that end the episode
+    action: Array | None = None  # (B, N, N) with which the policy sets out, where that is known
 
 
 class LazyEdges(NamedTuple):
-    """Edges whose rewards are estimated only between the vertices that pruning leaves, which are few."""
+    """Edges whose rewards are estimated only where pruning leaves an edge, which is rare."""
 
     distance: Array  # (B, N, N) steps
     discount: Array  # (B, N, N)
     terminal: Array  # (B, N) bool
-    reward: Callable[[Array], Array]  # vertices (B, N) bool to (B, N, N), 0 where an end is not among them
+    action: Array  # (B, N, N)
+    reward: Callable[[Array], Array]  # edges (B, N, N) bool to (B, N, N), 0 elsewhere
 
-    def between(self, kept: Array) -> Edges:
-        """With the rewards between the vertices ``kept`` (B, N)."""
-        return Edges(self.distance, self.discount, self.reward(kept), self.terminal)
+    def where(self, usable: Array) -> Edges:
+        """With the rewards of the edges ``usable`` (B, N, N) bool."""
+        return Edges(self.distance, self.discount, self.reward(usable), self.terminal, self.action)
 
 
 class EstimateEdges(Protocol):
@@ -68,6 +70,7 @@ class ProxyProblem(NamedTuple):
 
     vertices: Vertices
     edges: Edges
+    trust: Array  # (B, N, N) by which rewards and discounts were multiplied, 1 where nothing is doubted
     kept: Array  # (B, N) bool, vertices that survived pruning
     fate: Array  # (B, N, N) of every edge
     values: Values
@@ -76,9 +79,13 @@ class ProxyProblem(NamedTuple):
     def of_rows(self, rows: Array) -> "ProxyProblem":
         """Some of the problems, chosen by indices or (B,) bool."""
         vertices = Vertices(*(column[rows] for column in self.vertices))
-        edges = Edges(*(column[rows] for column in self.edges))
+        edges = self.edges._replace(
+            **{name: column[rows] for name, column in self.edges._asdict().items() if column is not None}
+        )
         values = Values(*(column[rows] for column in self.values))
-        return ProxyProblem(vertices, edges, self.kept[rows], self.fate[rows], values, self.target[rows])
+        return ProxyProblem(
+            vertices, edges, self.trust[rows], self.kept[rows], self.fate[rows], values, self.target[rows]
+        )
 
     @property
     def targets(self) -> Array:
@@ -87,15 +94,15 @@ class ProxyProblem(NamedTuple):
         return self.vertices.observation[rows, np.where(self.target < 0, CURRENT, self.target)]
 
 
-def _identities(observation: Array) -> Array:
-    """(B, N) numbers that are equal where the states (B, N, ...) are."""
-    return content_hashes(observation.reshape(-1, int(np.prod(observation.shape[2:])))).reshape(observation.shape[:2])
+def identities(states: Array) -> Array:
+    """(...) numbers that are equal where the states (..., W, H, C) are."""
+    return content_hashes(states.reshape(-1, int(np.prod(states.shape[-3:])))).reshape(states.shape[:-3])
 
 
 def merge_equal(observation: Array) -> Array:
     """(B, N) bool, which vertices stay when equal ones are merged; current state and goal always do."""
     N = observation.shape[1]  # noqa: N806
-    identity = _identities(observation)
+    identity = identities(observation)
     same = identity[:, :, None] == identity[:, None]  # (B, N, N)
     earlier = np.tril(np.ones((N, N), bool), -1)
     earlier[:, GOAL] = True  # the goal counts as earlier than all imagined states
@@ -118,12 +125,12 @@ def keep_vertices(vertices: Vertices, edges: Edges | LazyEdges, config: Planning
     return k_medoids(symmetric, present, fixed, config.kept)
 
 
-def judge_edges(vertices: Vertices, edges: Edges, kept: Array, config: PlanningConfig) -> Array:
+def judge_edges(vertices: Vertices, edges: Edges | LazyEdges, kept: Array, config: PlanningConfig) -> Array:
     """(B, N, N) the fate of every edge; of several reasons to go the first is told."""
     N = kept.shape[1]  # noqa: N806
     longest = np.inf if "edges" in config.truth else config.edge_threshold
     fate = np.full(edges.distance.shape, Fate.KEPT, np.int8)
-    told_by = _identities(vertices.observation) if config.match_states else vertices.code
+    told_by = identities(vertices.observation) if config.match_states else vertices.code
     back = told_by == told_by[:, [CURRENT]]
     # Written from the last reason to the first, each over the ones before.
     fate[(edges.distance > longest) | np.isinf(edges.distance)] = Fate.TOO_LONG
@@ -134,13 +141,32 @@ def judge_edges(vertices: Vertices, edges: Edges, kept: Array, config: PlanningC
     return fate
 
 
-def solve(vertices: Vertices, estimate: EstimateEdges, config: PlanningConfig) -> ProxyProblem:
-    """Annotate, prune and solve B problems together."""
+def trust_edges(edges: Edges, tried: Array | None, config: PlanningConfig) -> Array:
+    """(B, N, N) less than 1 where the policy would set out with what it chose in that state before.
+
+    A way that led back to a state is longer than it seemed from there. ``tried`` (B, N, A) counts the choices.
+    """
+    if tried is None or edges.action is None or config.doubt == 0:
+        return np.ones(edges.distance.shape)
+    times = np.take_along_axis(tried, edges.action, axis=2)  # (B, N, N)
+    trust: Array = (1.0 - config.doubt) ** times
+    return trust
+
+
+def solve(
+    vertices: Vertices, estimate: EstimateEdges, config: PlanningConfig, tried: Array | None = None
+) -> ProxyProblem:
+    """Annotate, prune and solve B problems together.
+
+    ``tried`` (B, N, A) says how often the episode chose each action in the states that are vertices.
+    """
     estimated = estimate(vertices)
     kept = keep_vertices(vertices, estimated, config)
-    edges = estimated if isinstance(estimated, Edges) else estimated.between(kept)
-    fate = judge_edges(vertices, edges, kept, config)
+    fate = judge_edges(vertices, estimated, kept, config)
     usable = fate == Fate.KEPT
-    values = value_iteration(np.where(usable, edges.reward, 0.0), np.where(usable, edges.discount, 0.0), config.sweeps)
+    edges = estimated if isinstance(estimated, Edges) else estimated.where(usable)
+    trust = trust_edges(edges, tried, config)
+    weight = np.where(usable, trust, 0.0)
+    values = value_iteration(weight * edges.reward, weight * edges.discount, config.sweeps)
     target = choose_target(values.action[:, CURRENT], usable[:, CURRENT], edges.distance[:, CURRENT])
-    return ProxyProblem(vertices, edges, kept, fate, values, target)
+    return ProxyProblem(vertices, edges, trust, kept, fate, values, target)

@@ -16,7 +16,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import evaluation_tasks, training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.nets.heads import discount_support
-from skipper.planning.proxy import CURRENT, GOAL, Vertices, solve
+from skipper.planning.proxy import CURRENT, GOAL, Fate, Vertices, solve
 from skipper.presets import preset
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
@@ -100,7 +100,7 @@ def test_learned_edges_are_those_of_single_pairs():
     seen = np.stack([states, states[::-1]])
     vertices = imagine_vertices(network.generator, LavaScene(), (states[:1], states[1:2]), np.zeros((1, 0), int), None)
     lazy = learned_edges(network.estimators, vertices._replace(observation=seen, present=np.ones((2, 5), bool)), 0.9)
-    edges = lazy.between(np.ones((2, 5), bool))
+    edges = lazy.where(np.ones((2, 5, 5), bool))
     estimators = network.estimators
     with torch.no_grad():
         sigma = estimators.partial(torch.from_numpy(states))
@@ -130,20 +130,25 @@ def test_remembered_codes_are_those_of_the_weights_as_they_are():
                 assert (known(goals[rows]) == generator.codes(torch.from_numpy(goals[rows])).numpy()).all()
 
 
-def test_rewards_are_estimated_between_kept_vertices_only():
+def test_rewards_are_estimated_where_they_are_needed_only():
     network = agent().core.network
     seen, goal = first_step().observation, first_step().goal
     vertices = imagine_vertices(network.generator, LavaScene(), (seen, goal), np.arange(24).reshape(4, 6), None)
     lazy = learned_edges(network.estimators, vertices, 0.9)
-    kept = np.random.default_rng(0).random((4, 8)) < 0.5
-    kept[2] = False
-    some, everything = lazy.between(kept).reward, lazy.between(np.ones((4, 8), bool)).reward
-    wanted = kept[:, :, None] & kept[:, None, :]
+    wanted = np.random.default_rng(0).random((4, 8, 8)) < 0.5
+    wanted[2] = False
+    some, everything = lazy.where(wanted).reward, lazy.where(np.ones((4, 8, 8), bool)).reward
+    assert (lazy.where(np.zeros((4, 8, 8), bool)).reward == 0).all()
     np.testing.assert_allclose(some[wanted], everything[wanted], rtol=1e-4)
     assert (everything > 0).all()
     assert (some[~wanted] == 0).all()
-    problem = solve(vertices, lambda _: lazy, agent().config.planning)
-    np.testing.assert_allclose(problem.edges.reward[:, 0, -1], everything[:, 0, -1], rtol=1e-4)
+    lazy = lazy._replace(terminal=np.zeros((4, 8), bool))
+    planning = replace(agent().config.planning, edge_threshold=20.0, match_states=True)
+    problem = solve(vertices, lambda _: lazy, planning)
+    usable = problem.fate == Fate.KEPT
+    assert usable.any()
+    np.testing.assert_allclose(problem.edges.reward[usable], everything[usable], rtol=1e-4)
+    assert (problem.edges.reward[~usable] == 0).all()
 
 
 def first_step() -> TimeStep:
