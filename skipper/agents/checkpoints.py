@@ -30,22 +30,21 @@ class SkipperNetwork(nn.Module):
         self.goal = GoalGenerator(config.generator, spec) if config.generator.learned_goal else None
 
 
-@torch.no_grad()
-def imagine_vertices(
-    generator: CheckpointGenerator,
-    scene: Scene,
-    ends: tuple[Array, Array],
-    codes: Array,
-    describe: Callable[[Array], Array] | None,
+def imagined_cells(generator: CheckpointGenerator, observation: Array, codes: Array) -> Array:
+    """(B, N) where the agent is in the states that ``codes`` (B, N) describe in the contexts of ``observation``."""
+    return generator.imagine(observations_tensor(observation), torch.from_numpy(codes)).argmax(-1).numpy()
+
+
+def imagined_vertices(
+    scene: Scene, ends: tuple[Array, Array], cells: Array, codes: Array, describe: Callable[[Array], Array] | None
 ) -> Vertices:
-    """The current states and goals ``ends`` (B, ...), and between them the states that ``codes`` (B, N) describe.
+    """The current states and goals ``ends`` (B, ...), and between them states with the agent at ``cells`` (B, N).
 
     An imagined state keeps the code that it was imagined from; ``describe`` gives the codes of the ends. Where states
     are compared whole it is None and nothing is described.
     """
     observation, goal = ends
-    logits = generator.imagine(observations_tensor(observation), torch.from_numpy(codes))  # (B, N, S)
-    imagined = scene.place_agent(observation, logits.argmax(-1).numpy())
+    imagined = scene.place_agent(observation, cells)
     states = np.concatenate([observation[:, None], imagined, goal[:, None]], axis=1)
     if describe is None:
         end_codes = np.full((2, len(observation)), -1)

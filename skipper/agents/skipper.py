@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from skipper.agents.atlas import Atlas
 from skipper.agents.base import (
     LearningCore,
     explore,
@@ -22,7 +23,8 @@ from skipper.agents.checkpoints import (
     SkipperNetwork,
     Walk,
     describe_states,
-    imagine_vertices,
+    imagined_cells,
+    imagined_vertices,
     learned_edges,
     new_walk,
     true_vertices,
@@ -62,14 +64,21 @@ class SkipperPolicy:
         *,
         practice: bool = False,
         memory: Memory | None = None,
+        remember: bool = False,
     ) -> None:
-        """``practice`` walks to random checkpoints; ``memory`` is for networks that stand still."""
+        """``practice`` walks to random checkpoints; ``memory`` is for networks that stand still.
+
+        ``remember`` keeps an atlas of the scenes, if the configuration wants one.
+        """
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
         self._practice, self._scene = practice, scene_of(spec)
         self._partial: Callable[[Tensor], Tensor] = memory.partial if memory else network.estimators.partial
         self._describe: Callable[[Array], Array] = (
             memory.describe if memory else partial(describe_states, network.generator)
         )
+        discount = config.learning.task_discount
+        wanted = remember and config.planning.remember
+        self._atlas = Atlas(network, self._scene, self._partial, discount) if wanted else None
         self.walk: Walk | None = None
 
     def decide(self, timestep: TimeStep) -> Decision:
@@ -116,6 +125,8 @@ class SkipperPolicy:
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """Imagine, annotate and solve a new problem for each observation (B, W, H, C); nothing is remembered."""
+        if self._atlas:
+            self._atlas.open(np.arange(len(observation)), observation)
         return solve(self.imagine(observation, self._goal(observation, goal)), self.estimate, self.config.planning)
 
     def _plan(self, walk: Walk, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
@@ -129,6 +140,8 @@ class SkipperPolicy:
             walk.aiming[rows], walk.steps[rows] = True, 0
             walk.kept[rows] = False  # nothing on the way counts as a checkpoint
             return None
+        if self._atlas:
+            self._atlas.open(rows, observation)
         vertices = self._vertices(walk, observation, goal, timestep.first[rows], rows)
         tried = walk.tried(rows, identities(vertices.observation), self.spec.actions) if config.doubt > 0 else None
         problem = solve(vertices, self.estimate, config, tried)
@@ -161,8 +174,11 @@ class SkipperPolicy:
             reachable = oracle_of(self.spec).reachable(observation)
             return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, count)
         codes = distinct_codes(len(observation), count, self.config.generator.description_bits, self.rng)
-        describe = None if config.match_states else self._describe
-        return imagine_vertices(self.network.generator, self._scene, ends, codes, describe)
+        if self._atlas:
+            cells = self._atlas.imagine(observation, codes)
+        else:
+            cells = imagined_cells(self.network.generator, observation, codes)
+        return imagined_vertices(self._scene, ends, cells, codes, None if config.match_states else self._describe)
 
     def _vertices(self, walk: Walk, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
         """Imagined anew, or for "once" those of the episode with the current state put in."""
@@ -179,26 +195,27 @@ class SkipperPolicy:
         return Vertices(states, codes, merge_equal(states) & stays)
 
     def edges(self, vertices: Vertices) -> Edges:
-        """All that is known of all pairs of vertices."""
-        estimated = self._learned_or_true(vertices)
-        present = vertices.present[:, :, None] & vertices.present[:, None]
-        return estimated if isinstance(estimated, Edges) else estimated.where(present)
+        """All that is known of all pairs of vertices, whatever states these are."""
+        estimated = self._with_truth(vertices, self._learned)
+        return estimated if isinstance(estimated, Edges) else estimated.where(_all_pairs(vertices))
 
     def estimate(self, vertices: Vertices) -> Edges | LazyEdges:
-        """What plans are made with: as ``edges``, but rewards only where they are needed."""
-        return self._learned_or_true(vertices)
+        """What plans are made with: as ``edges``, but rewards only where they are needed, and the rest may be known."""
+        return self._with_truth(vertices, self._atlas.edges if self._atlas else self._learned)
 
-    def _learned_or_true(self, vertices: Vertices) -> Edges | LazyEdges:
-        truth, discount = self.config.planning.truth, self.config.learning.task_discount
-        true = None
-        if {"edges", "rewards", "terminal"} & set(truth):
-            true = Edges(*oracle_of(self.spec).edges(vertices.observation, discount))
-            if "edges" in truth:
-                return true
-        learned = learned_edges(self.network.estimators, vertices, discount, self._partial)
-        if true is None:
-            return learned
-        edges = learned.where(vertices.present[:, :, None] & vertices.present[:, None])
+    def _learned(self, vertices: Vertices) -> LazyEdges:
+        discount = self.config.learning.task_discount
+        return learned_edges(self.network.estimators, vertices, discount, self._partial)
+
+    def _with_truth(self, vertices: Vertices, estimate: Callable[[Vertices], LazyEdges]) -> Edges | LazyEdges:
+        """The truth in place of what the configuration wants to be true."""
+        truth = self.config.planning.truth
+        if not {"edges", "rewards", "terminal"} & set(truth):
+            return estimate(vertices)
+        true = Edges(*oracle_of(self.spec).edges(vertices.observation, self.config.learning.task_discount))
+        if "edges" in truth:
+            return true
+        edges = estimate(vertices).where(_all_pairs(vertices))
         return edges._replace(
             reward=true.reward if "rewards" in truth else edges.reward,
             terminal=true.terminal if "terminal" in truth else edges.terminal,
@@ -379,7 +396,14 @@ def _remembering(
     network: SkipperNetwork, config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator
 ) -> SkipperPolicy:
     """A policy as it is evaluated, with networks that do not learn meanwhile."""
-    return SkipperPolicy(network, config, spec, rng, memory=Memory(network, config.network.partial_width))
+    memory = Memory(network, config.network.partial_width)
+    return SkipperPolicy(network, config, spec, rng, memory=memory, remember=True)
+
+
+def _all_pairs(vertices: Vertices) -> Array:
+    """(B, N, N) bool, pairs of vertices that are not merged with others."""
+    both: Array = vertices.present[:, :, None] & vertices.present[:, None]
+    return both
 
 
 def _like(flags: Array, states: Array) -> Array:

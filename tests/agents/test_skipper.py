@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.checkpoints import Descriptions, imagine_vertices, learned_edges
+from skipper.agents.checkpoints import Descriptions, imagined_cells, imagined_vertices, learned_edges
 from skipper.agents.registry import Ingredients, learner_kind, make_fixed
 from skipper.agents.skipper import SkipperAgent, SkipperPolicy
 from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, WorldConfig
@@ -84,7 +84,8 @@ def test_vertices_are_the_current_state_imagined_ones_and_the_goal():
     generator = learner.core.network.generator
     seen, goal = TASKS.observe(np.arange(3), np.array([1, 2, 3])), TASKS.observe(np.arange(3), TASKS.table.goal[:3])
     codes = np.array([[5, 9], [7, 1], [0, 63]])
-    vertices = imagine_vertices(generator, LavaScene(), (seen, goal), codes, Descriptions(generator))
+    cells = imagined_cells(generator, seen, codes)
+    vertices = imagined_vertices(LavaScene(), (seen, goal), cells, codes, Descriptions(generator))
     assert (vertices.observation[:, CURRENT] == seen).all()
     assert (vertices.observation[:, GOAL] == goal).all()
     assert (vertices.code[:, 1:-1] == codes).all()
@@ -98,7 +99,8 @@ def test_learned_edges_are_those_of_single_pairs():
     network = agent().core.network
     states = TASKS.observe(np.zeros(5, int), np.arange(5) * 7)
     seen = np.stack([states, states[::-1]])
-    vertices = imagine_vertices(network.generator, LavaScene(), (states[:1], states[1:2]), np.zeros((1, 0), int), None)
+    none = np.zeros((1, 0), int)
+    vertices = imagined_vertices(LavaScene(), (states[:1], states[1:2]), none, none, None)
     lazy = learned_edges(network.estimators, vertices._replace(observation=seen, present=np.ones((2, 5), bool)), 0.9)
     edges = lazy.where(np.ones((2, 5, 5), bool))
     estimators = network.estimators
@@ -133,7 +135,8 @@ def test_remembered_codes_are_those_of_the_weights_as_they_are():
 def test_rewards_are_estimated_where_they_are_needed_only():
     network = agent().core.network
     seen, goal = first_step().observation, first_step().goal
-    vertices = imagine_vertices(network.generator, LavaScene(), (seen, goal), np.arange(24).reshape(4, 6), None)
+    cells = np.arange(24).reshape(4, 6)
+    vertices = imagined_vertices(LavaScene(), (seen, goal), cells, cells, None)
     lazy = learned_edges(network.estimators, vertices, 0.9)
     wanted = np.random.default_rng(0).random((4, 8, 8)) < 0.5
     wanted[2] = False

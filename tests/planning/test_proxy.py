@@ -100,8 +100,38 @@ def test_problems_are_solved_as_if_they_were_alone():
         part = slice(row, row + 1)
         alone = solve(
             Vertices(*(column[part] for column in all_vertices)),
-            lambda _, part=part: Edges(*(column[part] for column in all_edges)),
+            lambda _, part=part: Edges(*(column[part] for column in all_edges[:4])),
             config,
         )
         assert alone.target == together.target[row]
         assert (alone.fate[0] == together.fate[row]).all()
+
+
+def test_ways_that_led_back_are_doubted():
+    """Two targets, the better of which was set out for twice already without getting anywhere."""
+    distance = np.full((1, 4, 4), 9.0)
+    distance[0, 0, 1], distance[0, 0, 2], distance[0, 1, 3], distance[0, 2, 3] = 2.0, 3.0, 1.0, 1.0
+    reward = np.zeros((1, 4, 4))
+    reward[0, :, 3] = 1.0
+    action = np.zeros((1, 4, 4), int)
+    action[0, 0, 2] = 1
+    found = Edges(distance, 0.9**distance, reward, np.zeros((1, 4), bool), action)
+    vertices = Vertices(np.arange(4, dtype=np.uint8).reshape(1, 4, 1, 1, 1), np.arange(4)[None], np.ones((1, 4), bool))
+    tried = np.zeros((1, 4, 2))
+
+    def target(doubt: float) -> int:
+        return int(solve(vertices, lambda _: found, PlanningConfig(doubt=doubt), tried).target[0])
+
+    assert target(0.2) == 1
+    tried[0, 0, 0] = 2  # with the action that leads to 1 and, later, to the goal
+    assert target(0.2) == 2
+    assert target(0.01) == 1
+    assert target(0.0) == 1
+    tried[0, 0, 1] = 5  # the other one even more often
+    assert target(0.2) == 1
+    problem = solve(vertices, lambda _: found, PlanningConfig(doubt=0.2), tried)
+    assert problem.trust[0, 0, 1] == pytest.approx(0.64)
+    assert problem.trust[0, 0, 2] == pytest.approx(0.8**5)
+    assert (problem.trust[0, 1:] == 1).all()
+    unknown = solve(vertices, lambda _: found._replace(action=None), PlanningConfig(doubt=0.2), tried)
+    assert (unknown.trust == 1).all()

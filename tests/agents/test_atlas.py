@@ -1,0 +1,98 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from skipper.agents import atlas as atlas_module
+from skipper.agents.atlas import Atlas
+from skipper.agents.checkpoints import SkipperNetwork, imagined_cells, imagined_vertices, learned_edges
+from skipper.config import WorldConfig
+from skipper.envs.spec import environment_spec
+from skipper.envs.tasks import training_tasks
+from skipper.nets.layers import seeded_initialisation
+from skipper.planning.proxy import Vertices
+from skipper.presets import DEBUG
+from skipper.types import scene_of
+
+WORLD = WorldConfig(6, 6)
+CONFIG = replace(DEBUG, world=WORLD, generator=replace(DEBUG.generator, generator_width=4))
+SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 6, seed=0)
+ROWS = np.array([4, 0, 2])
+
+
+@pytest.fixture
+def network() -> SkipperNetwork:
+    with seeded_initialisation(0):
+        return SkipperNetwork(CONFIG, SPEC)
+
+
+def atlas_of(network: SkipperNetwork) -> Atlas:
+    return Atlas(network, scene_of(SPEC), network.estimators.partial, 0.9)
+
+
+def seen(tasks: np.ndarray, cells: int) -> np.ndarray:
+    return TASKS.observe(tasks, TASKS.table.starts[tasks, cells])
+
+
+def vertices_at(tasks: np.ndarray, cells: np.ndarray, now: int = 0) -> Vertices:
+    ends = seen(tasks, now), TASKS.observe(tasks, TASKS.table.goal[tasks])
+    return imagined_vertices(scene_of(SPEC), ends, cells, cells, None)
+
+
+def assert_same_edges(atlas: Atlas, network: SkipperNetwork, vertices: Vertices) -> None:
+    found, plain = atlas.edges(vertices), learned_edges(network.estimators, vertices, 0.9)
+    both = vertices.present[:, :, None] & vertices.present[:, None]
+    for one, two in zip(found.where(both), plain.where(both), strict=True):
+        pairs = both if one.ndim == 3 else vertices.present
+        np.testing.assert_allclose(one[pairs], two[pairs], rtol=1e-4, atol=1e-6)
+
+
+def test_what_is_remembered_is_what_would_be_estimated(network):
+    atlas, rng = atlas_of(network), np.random.default_rng(0)
+    for step in range(8):
+        atlas.open(ROWS, seen(ROWS, step % 4))
+        assert_same_edges(atlas, network, vertices_at(ROWS, rng.integers(36, size=(3, 7)), step % 4))
+
+
+def test_nothing_is_estimated_twice(network, monkeypatch):
+    asked = []
+    for name in ("pair_ways", "pair_rewards"):
+        real = getattr(atlas_module, name)
+        monkeypatch.setattr(atlas_module, name, lambda *args, real=real: asked.append(len(args[2])) or real(*args))
+    atlas, cells = atlas_of(network), np.arange(24).reshape(3, 8)
+    every = np.ones((3, 10, 10), bool)
+    for _ in range(3):
+        atlas.open(ROWS, seen(ROWS, 0))
+        atlas.edges(vertices_at(ROWS, cells)).where(every)
+    assert len(asked) == 2  # ways and rewards, once each
+    atlas.open(ROWS, seen(ROWS, 1))  # the agents have moved on
+    atlas.edges(vertices_at(ROWS, cells, now=1)).where(every)
+    assert len(asked) <= 4
+    assert sum(asked[2:]) < 0.6 * sum(asked[:2])
+
+
+def test_a_new_scene_or_new_weights_turn_the_page(network):
+    atlas, cells = atlas_of(network), np.arange(24).reshape(3, 8)
+    atlas.open(ROWS, seen(ROWS, 0))
+    atlas.edges(vertices_at(ROWS, cells))
+    others = np.array([4, 1, 3])  # the first environment stays in its task
+    atlas.open(ROWS, seen(others, 0))
+    assert_same_edges(atlas, network, vertices_at(others, cells))
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(1.1)
+    atlas.open(ROWS, seen(others, 0))
+    assert_same_edges(atlas, network, vertices_at(others, cells))
+
+
+def test_imagined_states_keep_the_context_of_the_first_plan(network):
+    atlas, codes = atlas_of(network), np.array([[3, 60], [5, 5], [0, 9]])
+    atlas.open(ROWS, seen(ROWS, 0))
+    first = imagined_cells(network.generator, seen(ROWS, 0), codes)
+    assert (atlas.imagine(seen(ROWS, 0), codes) == first).all()
+    atlas.open(ROWS, seen(ROWS, 3))
+    assert (atlas.imagine(seen(ROWS, 3), codes) == first).all()
+    atlas.open(ROWS[:1], seen(np.array([5]), 0))
+    other = imagined_cells(network.generator, seen(np.array([5]), 0), codes[:1])
+    assert (atlas.imagine(seen(np.array([5]), 0), codes[:1]) == other).all()
