@@ -168,9 +168,6 @@ class PlanningConfig:
     doubt: float = 0.0
     """What an edge from the current state loses each time that its first action was taken there before in the episode:
     a way that leads back is longer than it was thought to be. Not in the paper."""
-    remember: bool = False
-    """Remember while an episode lasts what was imagined in it and the ways between, instead of estimating both anew for
-    every plan. The context is then that of the episode's first plan. In evaluation only; not in the paper."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
     truth: tuple[Truth, ...] = ()

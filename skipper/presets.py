@@ -37,11 +37,11 @@ DEBUG = RunConfig(
 # Everything that measurements found to speed learning up; what is not in the paper is described in docs/deviations.md.
 FAST = RunConfig(
     preset="fast",
-    steps=160_000,
+    steps=280_000,
     environments=64,
     network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
     generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=4),
-    planning=PlanningConfig(checkpoints=14, regenerate="step", match_states=True),
+    planning=PlanningConfig(prune_vertices=False, regenerate="step", doubt=0.5, match_states=True),
     learning=LearningConfig(
         steps_per_update=8.0,
         learning_starts=2_000,
@@ -54,11 +54,13 @@ FAST = RunConfig(
         frozen_acting=True,
         practice=True,
         prepare_ahead=True,
+        symmetries=True,
+        averaging=0.999,
         epsilon_end=0.4,
         epsilon_steps=40_000,
     ),
-    replay=ReplayConfig(capacity=100_000, all_pairs=True, pair_episodes=8, other_episodes=0.1),
-    evaluation=EvaluationConfig(evaluate_every=20_000, evaluation_episodes=50),
+    replay=ReplayConfig(capacity=100_000, all_pairs=True, pair_episodes=8, pair_endings=0.25, other_episodes=0.1),
+    evaluation=EvaluationConfig(evaluate_every=40_000, evaluation_episodes=50),
 )
 
 PRESETS = {"paper": PAPER, "fast": FAST, "debug": DEBUG}
@@ -66,7 +68,7 @@ PRESETS = {"paper": PAPER, "fast": FAST, "debug": DEBUG}
 
 # What the names of Skipper's variants mean: each is one strategy, changed in the planning block.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "skipper-once": {"regenerate": "once", "checkpoints": PAPER.planning.checkpoints},  # they must last the episode
+    "skipper-once": {"regenerate": "once"},
     "skipper-regen": {},  # how often is the preset's choice
     "skipper-goal": {"always_goal": True},
     "skipper-oracle": {"truth": ("edges", "policy"), "match_states": True},

@@ -12,23 +12,21 @@ import torch
 from torch import Tensor
 
 from skipper.agents.base import observations_tensor
-from skipper.agents.checkpoints import SkipperNetwork, imagined_cells, pair_rewards, pair_ways
-from skipper.agents.estimators import weights_version
+from skipper.agents.checkpoints import pair_rewards, pair_ways
+from skipper.agents.estimators import EstimatorNetwork, WeightsWatch
 from skipper.hashing import content_hashes
 from skipper.planning.proxy import LazyEdges, Vertices
 from skipper.types import Array, Scene
 
-UNKNOWN = -1
-
 
 class Atlas:
-    """One page for each of B environments: imagined cells, terminal cells, and ways between pairs of cells."""
+    """One page for each environment: what the estimators say of the cells of its scene and of pairs of them."""
 
     def __init__(
-        self, network: SkipperNetwork, scene: Scene, partial: Callable[[Tensor], Tensor], discount: float
+        self, network: EstimatorNetwork, scene: Scene, partial: Callable[[Tensor], Tensor], discount: float
     ) -> None:
         self._network, self._scene, self._partial, self._discount = network, scene, partial, discount
-        self._version = weights_version(network)
+        self._watch = WeightsWatch(network)
         self._rows = np.zeros(0, np.int64)
         self._make_pages(0, 0)
 
@@ -36,7 +34,6 @@ class Atlas:
         """Blank pages; what is never asked for takes no memory."""
         pairs = environments, cells, cells
         self._scenery = np.zeros(environments, np.int64)  # which scene the page is of
-        self._imagined = np.full((environments, 2**self._network.generator.bits), UNKNOWN, np.int32)
         self._terminal = np.zeros((environments, cells), np.bool_)
         self._known, self._paid = np.zeros(pairs, np.bool_), np.zeros(pairs, np.bool_)  # whether ways, rewards are
         self._action = np.zeros(pairs, np.int8)
@@ -47,22 +44,13 @@ class Atlas:
         cells = observation.shape[1] * observation.shape[2]
         if len(rows) and (rows.max() >= len(self._known) or cells != self._known.shape[1]):
             self._make_pages(int(rows.max()) + 1, cells)
-        version = weights_version(self._network)
-        if version != self._version:
+        if self._watch.changed():
             self._make_pages(len(self._known), cells)
-            self._version = version
+            self._watch.note()
         scenery = content_hashes(self._scene.scenery(observation).reshape(len(rows), -1).view(np.uint8))
         blank = rows[self._scenery[rows] != scenery]
-        self._imagined[blank], self._known[blank], self._paid[blank] = UNKNOWN, False, False
+        self._known[blank] = self._paid[blank] = False
         self._rows, self._scenery[rows] = rows, scenery
-
-    def imagine(self, observation: Array, codes: Array) -> Array:
-        """(R, N) the cells that ``codes`` (R, N) stand for, in the context of the first plan on the page."""
-        blank = np.flatnonzero(self._imagined[self._rows, 0] == UNKNOWN)
-        if len(blank):
-            every = np.tile(np.arange(self._imagined.shape[1]), (len(blank), 1))
-            self._imagined[self._rows[blank]] = imagined_cells(self._network.generator, observation[blank], every)
-        return self._imagined[self._rows[:, None], codes]
 
     def edges(self, vertices: Vertices) -> LazyEdges:
         """As ``learned_edges``, with only what is not on the page yet estimated."""
@@ -88,10 +76,10 @@ class Atlas:
             return
         sigma, involved, source, target = self._pairs(vertices, new)
         rows = np.broadcast_to(self._rows[:, None], cells.shape)[involved]
-        ending = self._network.estimators.terminal(sigma).argmax(-1) == 1
+        ending = self._network.terminal(sigma).argmax(-1) == 1
         self._terminal[rows, cells[involved]] = ending.numpy()
         places = tuple(np.broadcast_to(index, new.shape)[new] for index in at)
-        found = pair_ways(self._network.estimators, sigma, source, target, self._discount)
+        found = pair_ways(self._network, sigma, source, target, self._discount)
         self._action[places], self._distance[places], self._gamma[places] = found
         self._known[places] = True
 
@@ -103,11 +91,11 @@ class Atlas:
         sigma, _, source, target = self._pairs(vertices, new)
         places = tuple(np.broadcast_to(index, new.shape)[new] for index in at)
         action = self._action[places].astype(np.int64)
-        self._reward[places] = pair_rewards(self._network.estimators, sigma, source, target, action)
+        self._reward[places] = pair_rewards(self._network, sigma, source, target, action)
         self._paid[places] = True
 
     def _pairs(self, vertices: Vertices, wanted: Array) -> tuple[Tensor, Array, Array, Array]:
-        """Partial states (M, D) of all vertices in ``wanted`` pairs, which those are (R, N), and the pairs' ends (P,)."""
+        """Partial states (M, D) of the vertices of ``wanted`` pairs, which these are (R, N), and the pairs (P,)."""
         involved: Array = np.logical_or(wanted.any(1), wanted.any(2))
         place = np.cumsum(involved).reshape(involved.shape) - 1
         problem, source, target = np.nonzero(wanted)

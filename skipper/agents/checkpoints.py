@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.base import observations_tensor
-from skipper.agents.estimators import EstimatorNetwork, PartialTable, weights_version
+from skipper.agents.estimators import EstimatorNetwork, PartialTable, WeightsWatch
 from skipper.config import RunConfig
 from skipper.hashing import content_hashes
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
@@ -63,13 +63,13 @@ class Descriptions:
     def __init__(self, generator: CheckpointGenerator, capacity: int = 4096) -> None:
         self._generator, self._capacity = generator, capacity
         self._known: dict[int, int] = {}
-        self._version = weights_version(generator.description)
+        self._watch = WeightsWatch(generator.description)
 
     def __call__(self, states: Array) -> Array:
         """(B, W, H, C) to codes (B,)."""
-        version = weights_version(self._generator.description)
-        if version != self._version or len(self._known) > self._capacity:
-            self._version, self._known = version, {}
+        if self._watch.changed() or len(self._known) > self._capacity:
+            self._known = {}
+            self._watch.note()
         keys = content_hashes(states.reshape(len(states), -1)).tolist()
         new = {key: row for row, key in enumerate(keys) if key not in self._known}
         if new:
@@ -78,14 +78,14 @@ class Descriptions:
 
     def state_dict(self) -> dict[str, Any]:
         """What is remembered of the generator as it is."""
-        known = self._known if weights_version(self._generator.description) == self._version else {}
+        known = {} if self._watch.changed() else self._known
         keys, codes = list(known.keys()), list(known.values())
         return {"keys": np.array(keys, np.int64), "codes": np.array(codes, np.int64)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Remember it again; the generator must have its weights already."""
         self._known = dict(zip(state["keys"].tolist(), state["codes"].tolist(), strict=True))
-        self._version = weights_version(self._generator.description)
+        self._watch.note()
 
 
 def describe_states(generator: CheckpointGenerator, states: Array) -> Array:

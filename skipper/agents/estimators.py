@@ -43,9 +43,23 @@ class EstimatorNetwork(nn.Module):
         self.terminal = mlp(config.partial_width, config.hidden, 2, scaled=config.scaled_start)
 
 
-def weights_version(module: nn.Module) -> list[int]:
-    """Numbers that change whenever the module learns or is given other weights."""
-    return [parameter._version for parameter in module.parameters()]
+class WeightsWatch:
+    """Notices when a module learned or was given other weights."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._weights = list(module.parameters())  # finding them takes longer than looking at them
+        self._seen = self._now()
+
+    def _now(self) -> list[int]:
+        return [weight._version for weight in self._weights]
+
+    def changed(self) -> bool:
+        """Whether anything changed since this was constructed or last noted."""
+        return self._now() != self._seen
+
+    def note(self) -> None:
+        """From now on, the weights as they are count as unchanged."""
+        self._seen = self._now()
 
 
 class PartialTable:
@@ -58,13 +72,14 @@ class PartialTable:
         self._network = network.partial
         self._partial = torch.zeros(capacity, width)
         self._places: dict[int, int] = {}
-        self._version = weights_version(self._network)
+        self._watch = WeightsWatch(self._network)
 
     @torch.no_grad()
     def __call__(self, state: Tensor) -> Tensor:
         """(M, W, H, C) to (M, D)."""
-        if weights_version(self._network) != self._version:
-            self._version, self._places = weights_version(self._network), {}
+        if self._watch.changed():
+            self._places = {}
+            self._watch.note()
         keys = content_hashes(state.flatten(1).numpy()).tolist()
         new = {key: row for row, key in enumerate(keys) if key not in self._places}
         if len(self._places) + len(new) > len(self._partial):  # no more room: all is encoded anew
@@ -82,7 +97,7 @@ class PartialTable:
 
     def state_dict(self) -> dict[str, Any]:
         """What is remembered of the network as it is."""
-        known = self._places if weights_version(self._network) == self._version else {}
+        known = {} if self._watch.changed() else self._places
         keys = np.array(list(known), np.int64)
         return {"keys": keys, "partial": self._partial[: len(keys)].numpy().copy()}
 
@@ -90,7 +105,7 @@ class PartialTable:
         """Remember it again; the network must have its weights already."""
         self._places = {key: place for place, key in enumerate(state["keys"].tolist())}
         self._partial[: len(self._places)] = torch.from_numpy(state["partial"])
-        self._version = weights_version(self._network)
+        self._watch.note()
 
 
 class Hindsight(NamedTuple):

@@ -64,21 +64,17 @@ class SkipperPolicy:
         *,
         practice: bool = False,
         memory: Memory | None = None,
-        remember: bool = False,
+        atlas: bool = False,
     ) -> None:
-        """``practice`` walks to random checkpoints; ``memory`` is for networks that stand still.
-
-        ``remember`` keeps an atlas of the scenes, if the configuration wants one.
-        """
+        """``practice`` walks to random checkpoints; ``memory`` and ``atlas`` are for networks that stand still."""
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
         self._practice, self._scene = practice, scene_of(spec)
         self._partial: Callable[[Tensor], Tensor] = memory.partial if memory else network.estimators.partial
-        self._describe: Callable[[Array], Array] = (
+        self._known: Callable[[Array], Array] = (
             memory.describe if memory else partial(describe_states, network.generator)
         )
         discount = config.learning.task_discount
-        wanted = remember and config.planning.remember
-        self._atlas = Atlas(network, self._scene, self._partial, discount) if wanted else None
+        self._atlas = Atlas(network.estimators, self._scene, self._partial, discount) if atlas else None
         self.walk: Walk | None = None
 
     def decide(self, timestep: TimeStep) -> Decision:
@@ -105,7 +101,7 @@ class SkipperPolicy:
         """(B,) partial descriptions; where states are compared whole nobody asks for them."""
         if self.config.planning.match_states or self.config.planning.always_goal:
             return np.full(len(observation), -1)
-        return self._describe(observation)
+        return self.describe(observation)
 
     def _time_to_plan(self, walk: Walk, timestep: TimeStep, code: Array) -> Array:
         """(B,) where a checkpoint was met, time ran out, or there is no plan yet."""
@@ -125,9 +121,13 @@ class SkipperPolicy:
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """Imagine, annotate and solve a new problem for each observation (B, W, H, C); nothing is remembered."""
-        if self._atlas:
-            self._atlas.open(np.arange(len(observation)), observation)
+        self.open_atlas(np.arange(len(observation)), observation)
         return solve(self.imagine(observation, self._goal(observation, goal)), self.estimate, self.config.planning)
+
+    def open_atlas(self, rows: Array, observation: Array) -> None:
+        """Before edges are estimated: say in which environments, and what these look like."""
+        if self._atlas:
+            self._atlas.open(rows, observation)
 
     def _plan(self, walk: Walk, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
         """New plans for the environments ``rows``, written into the walk."""
@@ -140,8 +140,7 @@ class SkipperPolicy:
             walk.aiming[rows], walk.steps[rows] = True, 0
             walk.kept[rows] = False  # nothing on the way counts as a checkpoint
             return None
-        if self._atlas:
-            self._atlas.open(rows, observation)
+        self.open_atlas(rows, observation)
         vertices = self._vertices(walk, observation, goal, timestep.first[rows], rows)
         tried = walk.tried(rows, identities(vertices.observation), self.spec.actions) if config.doubt > 0 else None
         problem = solve(vertices, self.estimate, config, tried)
@@ -166,6 +165,10 @@ class SkipperPolicy:
         cell = self.network.goal(observations_tensor(observation)).argmax(-1).numpy()
         return self._scene.place_agent(observation, cell[:, None])[:, 0]
 
+    def describe(self, states: Array) -> Array:
+        """(B,) partial descriptions of states (B, W, H, C)."""
+        return self._known(states)
+
     def imagine(self, observation: Array, goal: Array, checkpoints: int | None = None) -> Vertices:
         """New vertices, imagined by the generator or true; as many ``checkpoints`` as configured, or else."""
         config, ends = self.config.planning, (observation, goal)
@@ -174,11 +177,12 @@ class SkipperPolicy:
             reachable = oracle_of(self.spec).reachable(observation)
             return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, count)
         codes = distinct_codes(len(observation), count, self.config.generator.description_bits, self.rng)
-        if self._atlas:
-            cells = self._atlas.imagine(observation, codes)
-        else:
-            cells = imagined_cells(self.network.generator, observation, codes)
-        return imagined_vertices(self._scene, ends, cells, codes, None if config.match_states else self._describe)
+        cells = self.imagined_cells(observation, codes)
+        return imagined_vertices(self._scene, ends, cells, codes, None if config.match_states else self.describe)
+
+    def imagined_cells(self, observation: Array, codes: Array) -> Array:
+        """(B, N) where the agent is in the states that ``codes`` (B, N) describe."""
+        return imagined_cells(self.network.generator, observation, codes)
 
     def _vertices(self, walk: Walk, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
         """Imagined anew, or for "once" those of the episode with the current state put in."""
@@ -397,7 +401,7 @@ def _remembering(
 ) -> SkipperPolicy:
     """A policy as it is evaluated, with networks that do not learn meanwhile."""
     memory = Memory(network, config.network.partial_width)
-    return SkipperPolicy(network, config, spec, rng, memory=memory, remember=True)
+    return SkipperPolicy(network, config, spec, rng, memory=memory, atlas=True)
 
 
 def _all_pairs(vertices: Vertices) -> Array:

@@ -1,8 +1,8 @@
 """How fast proxy problems are imagined, annotated and solved.
 
-As in an episode: several plans in the same scene before the next one, and imagined states that are all different, as
-those of a trained generator mostly are. The descriptions of current state and goal are measured apart: an agent knows
-them before it plans, since it compares them with its checkpoints at every step.
+As in an episode: several plans in the same scene, the agent moving on between them, and imagined states that are all
+different, as those of a trained generator mostly are. The descriptions of current state and goal are measured apart: an
+agent knows them before it plans, since it compares them with its checkpoints at every step.
 """
 
 from collections.abc import Callable
@@ -21,27 +21,33 @@ from skipper.config import RunConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import evaluation_tasks
 from skipper.nets.layers import seeded_initialisation
-from skipper.planning.proxy import Vertices, solve
+from skipper.planning.proxy import solve
 from skipper.training.processor import prepare_processor
-from skipper.types import Array, scene_of
+from skipper.types import Array
 
 BATCHES = (1, 64)
 CELLS = 58  # that the codes of a trained generator name in a scene
-PLANS = 6  # of an episode
+PLANS = {"once": 6, "trigger": 6, "step": 16}  # of an episode, by when they are made
 EPISODES = 32
 
 
 class Rehearsal(SkipperPolicy):
     """Imagines, and then puts different cells of the scene in place of what an untrained generator imagined."""
 
-    def imagine(self, observation: Array, goal: Array, checkpoints: int | None = None) -> Vertices:
-        """Vertices at random cells."""
-        vertices = super().imagine(observation, goal, checkpoints)
-        count = vertices.present.shape[1] - 2
+    def describe(self, states: Array) -> Array:
+        """Descriptions that are known already."""
+        return np.zeros(len(states), np.int64)
+
+    def imagined_cells(self, observation: Array, codes: Array) -> Array:
+        """Random cells, all different."""
+        super().imagined_cells(observation, codes)
         cells = np.tile(np.arange(CELLS) % self.config.world.cells, (len(observation), 1))
-        placed = scene_of(self.spec).place_agent(observation, self.rng.permuted(cells, axis=1)[:, :count])
-        states = np.concatenate([observation[:, None], placed, goal[:, None]], axis=1)
-        return Vertices(states, vertices.code, np.ones_like(vertices.present))
+        return self.rng.permuted(cells, axis=1)[:, : codes.shape[1]]
+
+    def annotate(self, observation: Array, goal: Array) -> None:
+        """Everything that comes before a problem is solved."""
+        self.open_atlas(np.arange(len(observation)), observation)
+        self.estimate(self.imagine(observation, goal))
 
 
 def bench_plan(config: RunConfig, seconds: float) -> dict[str, Any]:
@@ -51,46 +57,50 @@ def bench_plan(config: RunConfig, seconds: float) -> dict[str, Any]:
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
     memory = Memory(network, config.network.partial_width)  # as in evaluation
-    policy = Rehearsal(network, config, spec, np.random.default_rng(config.seed), memory=memory)
+    policy = Rehearsal(network, config, spec, np.random.default_rng(config.seed), memory=memory, atlas=True)
+    plans = PLANS[config.planning.regenerate]
     result: dict[str, Any] = {
         "machine": describe_machine(),
         "matmul_gflops": matmul_gflops(seconds),  # busy neighbours on the machine show here
         "preset": config.preset,
         "threads": config.threads,
         "vertices": config.planning.checkpoints + 2,
-        "kept": config.planning.kept,
-        "plans_per_scene": PLANS,
+        "kept": config.planning.kept if config.planning.prune_vertices else config.planning.checkpoints + 2,
+        "plans_per_scene": plans,
     }
     for batch in BATCHES:
-        for name, work in _works(policy, batch).items():
-            result[f"ms_batch{batch}{name}"] = median_seconds(work, seconds) / batch / PLANS * 1e3
+        for name, work in _works(policy, batch, plans).items():
+            result[f"ms_batch{batch}{name}"] = median_seconds(work, seconds) / batch / plans * 1e3
     return result
 
 
-def _works(policy: SkipperPolicy, batch: int) -> dict[str, Callable[[], Any]]:
+def _works(policy: Rehearsal, batch: int, plans: int) -> dict[str, Callable[[], Any]]:
     """The plans of an episode in ``batch`` scenes at once, whole and in parts; another episode at every call."""
     world = policy.config.world
     tasks = evaluation_tasks(world, world.difficulty, batch * EPISODES, seed=0)
-    rows = np.arange(len(tasks)).reshape(EPISODES, batch)
-    scenes = cycle(
-        [(tasks.observe(some, tasks.table.start[some]), tasks.observe(some, tasks.table.goal[some])) for some in rows]
-    )
+    table, rows = tasks.table, np.arange(len(tasks)).reshape(EPISODES, batch)
+
+    def walk(some: Array) -> list[tuple[Array, Array]]:
+        """Where the agents are at each plan, and their goals."""
+        goal = tasks.observe(some, table.goal[some])
+        places = (table.starts[some, plan % table.start_count[some]] for plan in range(plans))
+        return [(tasks.observe(some, cells), goal) for cells in places]
+
+    walks = cycle([walk(some) for some in rows])
 
     def repeat(work: Callable[[Array, Array], Any]) -> Callable[[], None]:
         def episode() -> None:
-            ends = next(scenes)
-            for _ in range(PLANS):
-                work(*ends)
+            for moment in next(walks):
+                work(*moment)
 
         return episode
 
-    ends = next(scenes)
-    edges = policy.edges(policy.imagine(*ends))
-    vertices = policy.imagine(*ends)
+    vertices = policy.imagine(*next(walks)[0])
+    edges = policy.edges(vertices)
     return {
         "": repeat(policy.plan),
         "_describe": repeat(lambda now, _: policy.network.generator.codes(observations_tensor(now))),
         "_vertices": repeat(policy.imagine),
-        "_vertices_and_edges": repeat(lambda now, goal: policy.estimate(policy.imagine(now, goal))),
+        "_vertices_and_edges": repeat(policy.annotate),
         "_solve": repeat(lambda *_: solve(vertices, lambda _: edges, policy.config.planning)),
     }

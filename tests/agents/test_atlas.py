@@ -1,12 +1,11 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 from skipper.agents import atlas as atlas_module
 from skipper.agents.atlas import Atlas
-from skipper.agents.checkpoints import SkipperNetwork, imagined_cells, imagined_vertices, learned_edges
+from skipper.agents.checkpoints import imagined_vertices, learned_edges
+from skipper.agents.estimators import EstimatorNetwork
 from skipper.config import WorldConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
@@ -16,19 +15,18 @@ from skipper.presets import DEBUG
 from skipper.types import scene_of
 
 WORLD = WorldConfig(6, 6)
-CONFIG = replace(DEBUG, world=WORLD, generator=replace(DEBUG.generator, generator_width=4))
 SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 6, seed=0)
 ROWS = np.array([4, 0, 2])
 
 
 @pytest.fixture
-def network() -> SkipperNetwork:
+def network() -> EstimatorNetwork:
     with seeded_initialisation(0):
-        return SkipperNetwork(CONFIG, SPEC)
+        return EstimatorNetwork(DEBUG.network, SPEC)
 
 
-def atlas_of(network: SkipperNetwork) -> Atlas:
-    return Atlas(network, scene_of(SPEC), network.estimators.partial, 0.9)
+def atlas_of(network: EstimatorNetwork) -> Atlas:
+    return Atlas(network, scene_of(SPEC), network.partial, 0.9)
 
 
 def seen(tasks: np.ndarray, cells: int) -> np.ndarray:
@@ -40,8 +38,8 @@ def vertices_at(tasks: np.ndarray, cells: np.ndarray, now: int = 0) -> Vertices:
     return imagined_vertices(scene_of(SPEC), ends, cells, cells, None)
 
 
-def assert_same_edges(atlas: Atlas, network: SkipperNetwork, vertices: Vertices) -> None:
-    found, plain = atlas.edges(vertices), learned_edges(network.estimators, vertices, 0.9)
+def assert_same_edges(atlas: Atlas, network: EstimatorNetwork, vertices: Vertices) -> None:
+    found, plain = atlas.edges(vertices), learned_edges(network, vertices, 0.9)
     both = vertices.present[:, :, None] & vertices.present[:, None]
     for one, two in zip(found.where(both), plain.where(both), strict=True):
         pairs = both if one.ndim == 3 else vertices.present
@@ -84,15 +82,3 @@ def test_a_new_scene_or_new_weights_turn_the_page(network):
             weight.mul_(1.1)
     atlas.open(ROWS, seen(others, 0))
     assert_same_edges(atlas, network, vertices_at(others, cells))
-
-
-def test_imagined_states_keep_the_context_of_the_first_plan(network):
-    atlas, codes = atlas_of(network), np.array([[3, 60], [5, 5], [0, 9]])
-    atlas.open(ROWS, seen(ROWS, 0))
-    first = imagined_cells(network.generator, seen(ROWS, 0), codes)
-    assert (atlas.imagine(seen(ROWS, 0), codes) == first).all()
-    atlas.open(ROWS, seen(ROWS, 3))
-    assert (atlas.imagine(seen(ROWS, 3), codes) == first).all()
-    atlas.open(ROWS[:1], seen(np.array([5]), 0))
-    other = imagined_cells(network.generator, seen(np.array([5]), 0), codes[:1])
-    assert (atlas.imagine(seen(np.array([5]), 0), codes[:1]) == other).all()
