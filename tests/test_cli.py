@@ -58,7 +58,8 @@ def test_the_demo_leaves_a_picture(monkeypatch, capsys, tmp_path):
 
 
 def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):
-    options = ["--preset", "debug", "--steps", "400", "--out", str(tmp_path), "--size", "6", "5", "--slip", "0.1"]
+    debug = ["--agent", "modelfree", "--preset", "debug", "--steps", "400"]
+    options = [*debug, "--out", str(tmp_path), "--size", "6", "5", "--slip", "0.1"]
     skipper("train", *options, "--batch-size", "8", monkeypatch=monkeypatch)
     assert "finished" in capsys.readouterr().out
     config = read_config(tmp_path)
@@ -91,7 +92,8 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     printed = capsys.readouterr().out
     assert "true instead of learned" in printed
     assert "walks that fail at 2" in printed
-    skipper("train", "--preset", "debug", "--steps", "40", "--out", str(tmp_path / "mf"), monkeypatch=monkeypatch)
+    other = ["--agent", "modelfree", "--preset", "debug", "--steps", "40"]
+    skipper("train", *other, "--out", str(tmp_path / "mf"), monkeypatch=monkeypatch)
     with pytest.raises(SystemExit, match="'modelfree' does not plan"):
         skipper("diagnose", str(tmp_path / "mf"), monkeypatch=monkeypatch)
 
@@ -132,6 +134,10 @@ def test_all_benchmarks_run(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["preset"] == "debug"
     skipper("bench", "plan", "--preset", "debug", "--seconds", "0.01", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["ms_batch64"] > 0
+    skipper("bench", "train", "--preset", "debug", "--seconds", "0.5", "--json", monkeypatch=monkeypatch)
+    trained = json.loads(capsys.readouterr().out)
+    assert min(trained[name] for name in ("env_steps_per_s", "updates_per_s", "pairs_per_s", "peak_memory_mb")) > 0
+    assert 0.5 < sum(trained["share_of_time"].values()) < 1.05
     skipper("bench", "replay", "--samples", "5000", "--batch", "4", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["batch"] == 4
 

@@ -13,6 +13,7 @@ import pytest
 PROGRAM = Path(sys.executable).parent / "skipper"
 # Checkpoints so often that many of the kills fall into the writing of one.
 OPTIONS = ["train", "--preset", "debug", "--steps", "3000", "--checkpoint-every", "20", "--evaluate-every", "300"]
+MODELFREE = ("--agent", "modelfree")
 KILLS = 20
 # All that learns fast, at once.
 FAST = [
@@ -37,7 +38,7 @@ def newest(out: Path) -> str:
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        ([], KILLS),
+        ([*MODELFREE], KILLS),
         (["--agent", "skipper-once", "--generator-width", "4", "--steps", "1600"], 4),
         ([*FAST, "--steps", "1600"], 4),
     ],
@@ -65,14 +66,14 @@ def test_kills_at_random_moments_change_nothing(options, wanted, tmp_path):
 
 
 def test_a_second_process_and_another_configuration_are_refused_in_one_line(tmp_path):
-    first = start(tmp_path)
+    first = start(tmp_path, *MODELFREE)
     while not newest(tmp_path):
         assert first.poll() is None
         time.sleep(0.01)
-    second = run("--out", tmp_path)
+    second = run(*MODELFREE, "--out", tmp_path)
     first.send_signal(signal.SIGTERM)
     assert first.wait() == 0
-    third = run("--seed", "7", "--out", tmp_path)
+    third = run(*MODELFREE, "--seed", "7", "--out", tmp_path)
     for refused, wanted in ((second, "in use by another process"), (third, "seed: 0 -> 7")):
         assert refused.returncode == 1
         assert wanted in refused.stderr
@@ -80,7 +81,7 @@ def test_a_second_process_and_another_configuration_are_refused_in_one_line(tmp_
 
 
 def test_a_folder_that_cannot_be_written_is_one_line():
-    refused = run("--out", "/proc/nowhere")
+    refused = run(*MODELFREE, "--out", "/proc/nowhere")
     assert refused.returncode == 1
     assert refused.stderr.startswith("skipper: error:")
     assert refused.stderr.count("\n") == 1
@@ -92,10 +93,10 @@ def test_a_full_disk_ends_the_run_with_one_line_and_spares_the_last_checkpoint(t
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (230_000, 230_000))
 
-    ended = run("--out", tmp_path, preexec_fn=limit)
+    ended = run(*MODELFREE, "--out", tmp_path, preexec_fn=limit)
     assert ended.returncode == 1
     assert ended.stderr.startswith("skipper: error:")
     assert ended.stderr.count("\n") == 1
     assert newest(tmp_path)
     assert not list(tmp_path.glob("checkpoints/.*"))
-    assert run("--out", tmp_path).returncode == 0
+    assert run(*MODELFREE, "--out", tmp_path).returncode == 0
