@@ -166,8 +166,8 @@ class PlanningConfig:
     regenerate: Regenerate = "trigger"
     """When vertices are imagined anew: "once" an episode, at every planning ("trigger"), or at every "step"."""
     doubt: float = 0.0
-    """What an edge from the current state loses each time that its first action was taken there before in the episode:
-    a way that leads back is longer than it was thought to be. Not in the paper."""
+    """What an edge loses each time that the episode was in its first state before and chose the action with which it
+    begins: a way that led back is longer than it was thought to be. Not in the paper."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
     truth: tuple[Truth, ...] = ()
@@ -218,19 +218,19 @@ class LearningConfig:
     of deterministic worlds: under slip it is optimistic."""
     frozen_acting: bool = False
     """Act in training with the target network, whose partial states can be remembered between copies; not in the
-    paper. Evaluation always acts with the online network."""
+    paper. Evaluation acts with the online network, or with its average."""
     practice: bool = False
     """Walk to random imagined checkpoints in training, and sometimes to the goal, instead of planning, which is then
     only done in evaluation; not in the paper. Targets are learned from hindsight either way."""
     symmetries: bool = False
-    """Show every task in one of its symmetric images, another one after every sync, if the environment offers them; not
-    in the paper."""
+    """Show every task in one of its symmetric images, if the environment offers them: another one after every sync with
+    all_pairs, otherwise for every sample. Not in the paper."""
     averaging: float = 0.0
     """Evaluate a running average of the weights, of which this share is kept at every update; 0 evaluates the newest
     weights, as the paper does."""
     prepare_ahead: bool = False
-    """Keep one of the threads for preparing the next update while the networks learn from this one. It changes nothing
-    but the time; needs all_pairs, since priorities are not known ahead."""
+    """Keep one of the threads for preparing the next update while the networks learn from this one; needs all_pairs,
+    since priorities are not known ahead. Agents without targets ignore it."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01
@@ -341,7 +341,8 @@ class RunConfig:
     @property
     def network_threads(self) -> int:
         """Threads that operations of the networks are divided among."""
-        return max(self.threads - 1, 1) if self.learning.prepare_ahead else self.threads
+        ahead = self.learning.prepare_ahead and self.agent.startswith("skipper")
+        return max(self.threads - 1, 1) if ahead else self.threads
 
     def __post_init__(self) -> None:
         _check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")

@@ -15,6 +15,10 @@ PROGRAM = Path(sys.executable).parent / "skipper"
 OPTIONS = ["train", "--preset", "debug", "--steps", "3000", "--checkpoint-every", "20", "--evaluate-every", "300"]
 MODELFREE = ("--agent", "modelfree")
 KILLS = 20
+DOUBTING = [
+    *("--agent", "skipper-regen", "--generator-width", "4", "--checkpoints", "4", "--match-states"),
+    *("--regenerate", "step", "--doubt", "0.5", "--averaging", "0.9"),
+]
 # All that learns fast, at once.
 FAST = [
     *("--agent", "skipper-regen", "--generator-width", "4", "--flat-description", "--learned-goal", "--scaled-start"),
@@ -40,9 +44,10 @@ def newest(out: Path) -> str:
     [
         ([*MODELFREE], KILLS),
         (["--agent", "skipper-once", "--generator-width", "4", "--steps", "1600"], 4),
+        ([*DOUBTING, "--steps", "1200"], 3),
         ([*FAST, "--steps", "1600"], 4),
     ],
-    ids=["modelfree", "skipper", "skipper, fast"],
+    ids=["modelfree", "skipper", "skipper, doubting", "skipper, fast"],
 )
 def test_kills_at_random_moments_change_nothing(options, wanted, tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -18,6 +18,8 @@ from skipper.hashing import content_hashes
 from skipper.planning.proxy import LazyEdges, Vertices
 from skipper.types import Array, Scene
 
+MOST_PAIRS = 2**26  # about 1 GB: 3,200 scenes of 12x12 cells, 170 of 25x25
+
 
 class Atlas:
     """One page for each environment: what the estimators say of the cells of its scene and of pairs of them."""
@@ -29,6 +31,7 @@ class Atlas:
         self._watch = WeightsWatch(network)
         self._rows = np.zeros(0, np.int64)
         self._make_pages(0, 0)
+        self.is_open = False
 
     def _make_pages(self, environments: int, cells: int) -> None:
         """Blank pages; what is never asked for takes no memory."""
@@ -40,14 +43,20 @@ class Atlas:
         self._distance, self._gamma, self._reward = (np.zeros(pairs, np.float32) for _ in range(3))
 
     def open(self, rows: Array, observation: Array) -> None:
-        """Turn to the pages of the environments ``rows`` (R,), which show ``observation`` (R, W, H, C) now."""
-        cells = observation.shape[1] * observation.shape[2]
-        if len(rows) and (rows.max() >= len(self._known) or cells != self._known.shape[1]):
-            self._make_pages(int(rows.max()) + 1, cells)
+        """Turn to the pages of the environments ``rows`` (R,), which show ``observation`` (R, W, H, C) now.
+
+        Where there would be too many or too large ones, the atlas stays closed.
+        """
+        cells, environments = observation.shape[1] * observation.shape[2], int(rows.max(initial=-1)) + 1
+        self.is_open = environments * cells**2 <= MOST_PAIRS
+        if not self.is_open:
+            return
+        if environments > len(self._known) or cells != self._known.shape[1]:
+            self._make_pages(environments, cells)
         if self._watch.changed():
             self._make_pages(len(self._known), cells)
             self._watch.note()
-        scenery = content_hashes(self._scene.scenery(observation).reshape(len(rows), -1).view(np.uint8))
+        scenery = content_hashes(self._scene.scenery(observation).reshape(len(rows), -1))
         blank = rows[self._scenery[rows] != scenery]
         self._known[blank] = self._paid[blank] = False
         self._rows, self._scenery[rows] = rows, scenery

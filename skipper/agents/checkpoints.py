@@ -118,7 +118,7 @@ def true_vertices(
     rng: np.random.Generator,
     count: int,
 ) -> Vertices:
-    """As ``imagine_vertices``, with ``count`` random ones of the reachable cells (B, S), different if possible."""
+    """As ``imagined_vertices``, with ``count`` random ones of the reachable cells (B, S), different if possible."""
     observation, goal = ends
     order = np.where(reachable, rng.random(reachable.shape), 2.0).argsort(-1)  # reachable cells first
     number = np.maximum(reachable.sum(-1, keepdims=True), 1)
@@ -137,7 +137,8 @@ def learned_edges(
     ``partial`` may be a table of the network's partial states. Rewards wait until it is known which are needed.
     """
     B, N = vertices.present.shape  # noqa: N806
-    flat = vertex_partial(vertices, partial or network.partial)  # (B * N, D)
+    states = observations_tensor(vertices.observation.reshape(B * N, *vertices.observation.shape[2:]))
+    flat = (partial or network.partial)(states)  # (B * N, D)
     terminal = network.terminal(flat).argmax(-1) == 1
     sigma = flat.unflatten(0, (B, N))
     step = max(CHUNK // (N * N), 1)
@@ -153,11 +154,6 @@ def learned_edges(
 
     steps, discounts = (column.numpy().astype(np.float64) for column in (distance, gamma))
     return LazyEdges(steps, discounts, terminal.numpy().reshape(B, N), action.numpy(), reward)
-
-
-def vertex_partial(vertices: Vertices, partial: Callable[[Tensor], Tensor]) -> Tensor:
-    """(B * N, D) partial states of all vertices."""
-    return partial(observations_tensor(vertices.observation.reshape(-1, *vertices.observation.shape[2:])))
 
 
 def _all_ways(network: EstimatorNetwork, sigma: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:

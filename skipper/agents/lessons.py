@@ -1,7 +1,7 @@
 """What Skipper's updates learn from: hindsight, imagined targets, and what the frozen network expects of them.
 
-A lesson needs nothing that updates change, so the next one can be prepared in a second thread while the networks learn
-from this one. What is learned is the same either way.
+But for priorities, a lesson needs nothing that updates change: without them, the next one can be prepared in a second
+thread while the networks learn from this one.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor

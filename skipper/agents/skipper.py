@@ -74,7 +74,8 @@ class SkipperPolicy:
             memory.describe if memory else partial(describe_states, network.generator)
         )
         discount = config.learning.task_discount
-        self._atlas = Atlas(network.estimators, self._scene, self._partial, discount) if atlas else None
+        wanted = atlas and "edges" not in config.planning.truth
+        self._atlas = Atlas(network.estimators, self._scene, self._partial, discount) if wanted else None
         self.walk: Walk | None = None
 
     def decide(self, timestep: TimeStep) -> Decision:
@@ -93,7 +94,7 @@ class SkipperPolicy:
         led = awake & walk.aiming
         if led.any():
             action[led] = self.follow(timestep.observation[led], walk.target[led])
-        if self.config.planning.doubt > 0:
+        if self.config.planning.doubt > 0 and not self._practice:
             walk.note(identities(timestep.observation), action)
         return Decision(action, walk.target.copy(), due, plan)
 
@@ -104,10 +105,12 @@ class SkipperPolicy:
         return self.describe(observation)
 
     def _time_to_plan(self, walk: Walk, timestep: TimeStep, code: Array) -> Array:
-        """(B,) where a checkpoint was met, time ran out, or there is no plan yet."""
+        """(B,) where a checkpoint was met, time ran out, or there is no plan yet; everywhere if at every step."""
         config = self.config.planning
         if config.always_goal:
             return timestep.first | ~walk.aiming
+        if config.regenerate == "step":
+            return np.ones(len(code), bool)
         if config.match_states:
             seen = timestep.observation[:, None]
             at_checkpoint = (walk.kept & (walk.vertices == seen).all((2, 3, 4)))[:, 1:].any(-1)
@@ -116,11 +119,10 @@ class SkipperPolicy:
             met = walk.kept & (walk.codes == code[:, None])
             at_checkpoint = (met[:, 1:].any(-1) & (code != walk.planned_code)) | (code == walk.target_code)
         late = walk.steps >= config.timeout
-        always = config.regenerate == "step"
-        return timestep.first | ~walk.aiming | at_checkpoint | late | np.full(len(code), always)
+        return timestep.first | ~walk.aiming | at_checkpoint | late
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
-        """Imagine, annotate and solve a new problem for each observation (B, W, H, C); nothing is remembered."""
+        """Imagine, annotate and solve a new problem for each observation (B, W, H, C), as if an episode began."""
         self.open_atlas(np.arange(len(observation)), observation)
         return solve(self.imagine(observation, self._goal(observation, goal)), self.estimate, self.config.planning)
 
@@ -205,7 +207,8 @@ class SkipperPolicy:
 
     def estimate(self, vertices: Vertices) -> Edges | LazyEdges:
         """What plans are made with: as ``edges``, but rewards only where they are needed, and the rest may be known."""
-        return self._with_truth(vertices, self._atlas.edges if self._atlas else self._learned)
+        remembered = self._atlas and self._atlas.is_open
+        return self._with_truth(vertices, self._atlas.edges if self._atlas and remembered else self._learned)
 
     def _learned(self, vertices: Vertices) -> LazyEdges:
         discount = self.config.learning.task_discount
@@ -218,7 +221,9 @@ class SkipperPolicy:
             return estimate(vertices)
         true = Edges(*oracle_of(self.spec).edges(vertices.observation, self.config.learning.task_discount))
         if "edges" in truth:
-            return true
+            # Doubt asks with which action a way begins: with that of the policy, as long as that is learned.
+            doubted = self.config.planning.doubt > 0 and "policy" not in truth
+            return true._replace(action=estimate(vertices).action) if doubted else true
         edges = estimate(vertices).where(_all_pairs(vertices))
         return edges._replace(
             reward=true.reward if "rewards" in truth else edges.reward,

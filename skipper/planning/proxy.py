@@ -76,17 +76,6 @@ class ProxyProblem(NamedTuple):
     values: Values
     target: Array  # (B,) the chosen vertex, -1 where the current state has no edge
 
-    def of_rows(self, rows: Array) -> "ProxyProblem":
-        """Some of the problems, chosen by indices or (B,) bool."""
-        vertices = Vertices(*(column[rows] for column in self.vertices))
-        edges = self.edges._replace(
-            **{name: column[rows] for name, column in self.edges._asdict().items() if column is not None}
-        )
-        values = Values(*(column[rows] for column in self.values))
-        return ProxyProblem(
-            vertices, edges, self.trust[rows], self.kept[rows], self.fate[rows], values, self.target[rows]
-        )
-
     @property
     def targets(self) -> Array:
         """(B, W, H, C) observations of the chosen vertices; the current state where there is none."""

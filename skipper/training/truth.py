@@ -135,9 +135,9 @@ def plans_of(actor: SkipperActor, tasks: Tasks, seed: int) -> Iterator[ProxyProb
     observation, info = envs.reset(seed=seed)
     first, running = np.ones(len(tasks), bool), np.ones(len(tasks), bool)
     while running.any():
-        decision = actor.act(TimeStep(observation, info["goal"], first))
-        if decision.plan is not None and running[decision.planned].any():
-            yield decision.plan.of_rows(running[decision.planned])
+        decision = actor.act(TimeStep(observation, info["goal"], first, idle=~running))
+        if decision.plan is not None:
+            yield decision.plan
         observation, _, terminated, truncated, info = envs.step(decision.action)
         first = terminated | truncated
         running &= ~first

@@ -14,7 +14,7 @@ from skipper.envs.tasks import training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.presets import DEBUG
 from skipper.training.loop import Loop
-from skipper.types import oracle_of
+from skipper.types import TimeStep, oracle_of
 
 CONFIG = replace(
     DEBUG,
@@ -52,9 +52,9 @@ def test_images_of_pairs_are_transitions_of_turned_tasks(core):
 
 
 def test_images_of_samples_are_transitions_of_turned_tasks(core):
-    samples = Images(CONFIG, SPEC).of_samples(
-        core.experience.replay.sample(64, 0.5, np.random.default_rng(0)), core.sample_rng
-    )
+    originals = core.experience.replay.sample(64, 0.5, np.random.default_rng(0))
+    samples = Images(CONFIG, SPEC).of_samples(originals, core.sample_rng)
+    assert 0.5 < (samples.observation != originals.observation).any((1, 2, 3)).mean() < 1.0
     assert_moves_are_true(samples.observation, samples.action, samples.next_observation)
 
 
@@ -73,6 +73,10 @@ def test_a_task_keeps_its_image_until_the_next_period_and_all_images_occur(core)
 
 def test_both_states_of_a_context_are_in_the_same_image(core):
     one, two = core.sample_contexts()
+    tasks = training_tasks(CONFIG.world, CONFIG.tasks, CONFIG.seed)
+    known = SPEC.scene.scenery(tasks.observe(np.arange(len(tasks)), tasks.table.start))
+    turned = [not (SPEC.scene.scenery(one)[row] == known).all((1, 2)).any() for row in range(len(one))]
+    assert 0.5 < np.mean(turned) < 1.0
     scenery = SPEC.scene.scenery
     assert (scenery(one) == scenery(two)).all()
 
@@ -103,9 +107,12 @@ def test_evaluation_and_saved_weights_are_those_of_the_average():
     assert agent.core.evaluated is not agent.core.network
     with torch.no_grad():
         for weight in agent.core.evaluated.parameters():
-            weight.add_(1.0)
+            weight.add_(torch.linspace(-0.2, 0.2, weight.numel()).reshape(weight.shape))
     for name, array in agent.weights().items():
         np.testing.assert_array_equal(array, agent.core.evaluated.state_dict()[name].numpy())
-    assert ModelFreeAgent(CONFIG, SPEC).core.evaluated is not None
+    step = TimeStep(*(SPEC.examples[:32],) * 2, np.ones(32, bool))
+    best = agent.core.evaluated.greedy(step)
+    assert (best != agent.core.network.greedy(step)).any()
+    assert (agent.evaluator(np.random.default_rng(0)).act(step).action == best).mean() > 0.9
     plain = ModelFreeAgent(CONFIG, SPEC).core
     assert plain.evaluated is plain.network

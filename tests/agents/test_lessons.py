@@ -1,3 +1,4 @@
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -58,12 +59,20 @@ def test_what_goes_wrong_ahead_is_not_lost(monkeypatch):
     while loop.step < 300:
         loop.advance()
 
-    def fail() -> None:
-        raise ValueError("no episodes")
+    sample, threads = loop.learner.core.sample_pairs, []
 
-    monkeypatch.setattr(loop.learner.core, "sample_pairs", fail)
+    def fail_ahead() -> object:
+        threads.append(threading.current_thread())
+        if len(threads) == 2:
+            raise ValueError("no episodes")
+        return sample()
+
+    monkeypatch.setattr(loop.learner.core, "sample_pairs", fail_ahead)
+    loop.learner.learn(more=True)
     with pytest.raises(ValueError, match="no episodes"):
         loop.learner.learn()
+    assert threads[0] is threading.main_thread()
+    assert threads[1] is not threading.main_thread()
 
 
 def test_the_generator_learns_in_its_turn():

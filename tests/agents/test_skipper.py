@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.checkpoints import Descriptions, imagined_cells, imagined_vertices, learned_edges
+from skipper.agents.checkpoints import Descriptions, imagined_cells, imagined_vertices, learned_edges, new_walk
 from skipper.agents.registry import Ingredients, learner_kind, make_fixed
 from skipper.agents.skipper import SkipperAgent, SkipperPolicy
 from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, WorldConfig
@@ -357,3 +357,45 @@ def test_an_environment_without_a_scene_is_refused():
         SkipperAgent(configuration(), EnvironmentSpec((6, 6, 2), (11, 6), 4, 20))
     with pytest.raises(ValueError, match="must offer an Oracle"):
         make_fixed("optimal", Ingredients(EnvironmentSpec((6, 6, 2), (11, 6), 4, 20), np.random.default_rng(0)))
+
+
+def test_a_walk_counts_what_was_chosen_where():
+    walk = new_walk(2, 3, (2, 2, 2), longest=4)
+    walk.begin(np.array([True, True]))
+    for identity, action in (([7, 5], [0, 1]), ([8, 5], [2, 1]), ([7, 6], [0, 3])):
+        walk.note(np.array(identity), np.array(action))
+    tried = walk.tried(np.array([1, 0]), np.array([[5, 6], [7, 8]]), actions=4)
+    assert tried.tolist() == [[[0, 2, 0, 0], [0, 0, 0, 1]], [[2, 0, 0, 0], [0, 0, 1, 0]]]
+    walk.begin(np.array([True, False]))  # the first environment begins anew
+    tried = walk.tried(np.array([0, 1]), np.array([[7], [5]]), actions=4)
+    assert tried.tolist() == [[[0, 0, 0, 0]], [[0, 2, 0, 0]]]
+    for _ in range(5):  # longer than expected
+        walk.note(np.array([9, 9]), np.array([1, 1]))
+    assert walk.tried(np.array([1]), np.array([[9]]), actions=4).tolist() == [[[0, 1, 0, 0]]]
+
+
+def test_at_every_step_there_is_a_new_plan_and_ways_that_led_back_are_doubted():
+    learner = agent(regenerate="step", doubt=0.5, match_states=True)
+    policy = learner.evaluator(np.random.default_rng(0)).policy
+    states = TASKS.observe(np.zeros(2, int), TASKS.table.starts[0, :2])
+    goal = TASKS.observe(np.zeros(1, int), TASKS.table.goal[:1])
+    chosen, plans = [], []
+    for moment in range(24):  # to and fro between two states
+        decision = policy.decide(TimeStep(states[moment % 2][None], goal, np.array([moment == 0])))
+        assert decision.planned.all()
+        before = np.array(chosen[moment % 2 :: 2])
+        begins = decision.plan.edges.action[0, CURRENT]  # (N,)
+        expected = 0.5 ** np.array([(before == action).sum() for action in begins])
+        np.testing.assert_allclose(decision.plan.trust[0, CURRENT], expected)
+        chosen.append(int(decision.action[0]))
+        plans.append(decision.plan)
+    assert plans[-1].trust.min() < 0.5
+    assert not np.array_equal(plans[0].vertices.observation, plans[2].vertices.observation)
+
+
+def test_nobody_plans_for_idle_environments():
+    policy = agent().evaluator(np.random.default_rng(0)).policy
+    step = first_step()._replace(idle=np.array([False, True, False, True]))
+    decision = policy.decide(step)
+    assert decision.planned.tolist() == [True, False, True, False]
+    assert len(decision.plan.target) == 2

@@ -79,6 +79,22 @@ def test_the_oldest_episodes_make_room(targets):
     assert buffer.episodes >= (64 - 2 * 20) // 20
 
 
+@pytest.mark.parametrize(("endings", "least", "most"), [(1.0, 1.0, 1.0), (0.5, 0.45, 0.62), (0.0, 0.0, 0.12)])
+def test_a_share_of_the_windows_ends_with_the_episode(endings, least, most):
+    buffer = replay(capacity=400, pair_episodes=4, pair_transitions=5, pair_endings=endings)
+    rng = np.random.default_rng(0)
+    for index in range(4):
+        buffer.add(episode(100 * index, 50), rng)
+    ends = []
+    for _ in range(100):
+        pairs = buffer.sample_pairs(rng)
+        source = number(pairs.observation)[pairs.source]
+        for row in range(4):
+            of_window = source[pairs.episode[pairs.source] == row]
+            ends.append(of_window.max() % 100 == 49)
+    assert least <= np.mean(ends) <= most
+
+
 def test_an_episode_larger_than_everything_is_refused():
     with pytest.raises(ValueError, match="does not fit into a capacity of 10"):
         replay(capacity=10).add(episode(0, 10), np.random.default_rng(0))
