@@ -17,6 +17,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import Tasks, evaluation_tasks
 from skipper.presets import preset
 from skipper.training.evaluate import Summary, play, summarise
+from skipper.training.load import load
 from skipper.types import Agent
 
 
@@ -104,8 +105,6 @@ class Evaluate:
         if (self.run_folder is None) == (self.agent is None):
             raise ValueError(f"say who plays: either a run folder, or --agent {' or '.join(FIXED)}")
         if self.run_folder is not None:
-            from skipper.training.load import load
-
             loaded = load(self.run_folder, self.seed)
             name, world = loaded.config.agent, self.world.changed(loaded.config.world)
             agent: Agent | None = loaded.agent
@@ -187,28 +186,41 @@ class Plot:
 
 @dataclass(frozen=True)
 class Demo:
-    """See the world in a minute: the random and the optimal agent in one table, and a picture of the tasks."""
+    """Watch a Skipper learn for a few minutes, and see how far it came.
+
+    One table compares it with the random and the optimal agent, and with a trained Skipper; figures of its learning
+    curve, of one of its plans and of the tasks are left behind.
+    """
 
     out: Path = Path("demo")
-    """Folder for what the demo leaves behind."""
-    episodes: int = 1000
-    """Tasks per difficulty."""
+    """Folder for what the demo leaves behind; a run in it is begun anew."""
+    minutes: float = 4.5
+    """How long it may learn."""
+    trained: Path = Path("pretrained/skipper-regen-50")
+    """The trained agent to compare with; left out where the folder is not there."""
+    episodes: int = 200
+    """Tasks per difficulty in the table."""
     seed: int = 0
-    """Decides the tasks."""
+    """Decides the tasks and all that happens."""
 
     def run(self) -> None:
-        """Print the table and write the picture."""
-        from skipper.experiments.plots import draw_tasks  # matplotlib is slow to import
+        """Train, print the table and write the pictures."""
+        from skipper.experiments.demo import draw_figures, train_for  # matplotlib is slow to import
 
         console = Console()
         sets = task_sets(WorldConfig(), EVALUATION_DIFFICULTIES, self.episodes, self.seed)
-        console.print(f"Playing {self.episodes} unseen 12x12 lava worlds of each of {len(sets)} difficulties ...")
+        run = self.out / "run"
+        console.print(f"A Skipper learns on 50 lava worlds of 12x12 cells, for {self.minutes:g} minutes at most ...")
+        train_for(run, self.minutes, self.seed)
+        console.print(f"Playing {self.episodes} unseen worlds of each of {len(sets)} difficulties ...")
         results = {agent: evaluate(agent, sets, self.seed) for agent in ("random", "optimal")}
+        folders = {"skipper-regen, just now": run, "skipper-regen, trained": self.trained}
+        for name, folder in folders.items():
+            if folder.exists():
+                results[name] = evaluate(name, sets, self.seed, load(folder, self.seed).agent)
         console.print(results_table(results))
-        self.out.mkdir(parents=True, exist_ok=True)
-        picture = self.out / "tasks.png"
-        draw_tasks({f"difficulty {level}": tasks for level, tasks in sets.items()}, picture)
-        console.print(f"One task of each difficulty, with an optimal path: {picture}")
+        for picture in draw_figures(run, self.trained if self.trained.exists() else run, sets, self.out):
+            console.print(f"wrote {picture}")
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,18 @@ def test_every_option_reaches_the_world(monkeypatch, capsys):
     assert run("--spread", "0.0")["length"] != base["length"]
 
 
-def test_the_demo_leaves_a_picture(monkeypatch, capsys, tmp_path):
-    skipper("demo", "--out", str(tmp_path / "new"), "--episodes", "20", monkeypatch=monkeypatch)
+def test_the_demo_trains_compares_and_leaves_pictures(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("skipper.experiments.demo.STEPS", 128)
+    options = ["--out", str(tmp_path / "new"), "--episodes", "10", "--trained", str(tmp_path / "nobody")]
+    for _ in range(2):  # the second time it begins anew
+        skipper("demo", *options, monkeypatch=monkeypatch)
     printed = capsys.readouterr().out
-    assert "random" in printed
-    assert "optimal" in printed
-    assert (tmp_path / "new" / "tasks.png").stat().st_size > 10_000
+    for name in ("random", "optimal", "skipper-regen, just now"):
+        assert name in printed
+    assert "trained" not in printed
+    for name in ("curve.png", "plan.png", "tasks.png"):
+        assert (tmp_path / "new" / name).stat().st_size > 10_000
 
 
 def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):

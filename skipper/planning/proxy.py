@@ -83,6 +83,18 @@ class ProxyProblem(NamedTuple):
         return self.vertices.observation[rows, np.where(self.target < 0, CURRENT, self.target)]
 
 
+def route(problem: ProxyProblem, row: int) -> list[int]:
+    """The vertices that the plan of one problem leads over: its target, then the best after that, up to the goal."""
+    goal = problem.kept.shape[1] - 1
+    usable, values = problem.fate[row] == Fate.KEPT, problem.values.action[row]
+    vertices, at = [CURRENT], int(problem.target[row])
+    while at >= 0 and at not in vertices:
+        vertices.append(at)
+        possible = usable[at].any() and at != goal
+        at = int(np.where(usable[at], values[at], -np.inf).argmax()) if possible else -1
+    return vertices
+
+
 def identities(states: Array) -> Array:
     """(...) numbers that are equal where the states (..., W, H, C) are."""
     return content_hashes(states.reshape(-1, int(np.prod(states.shape[-3:])))).reshape(states.shape[:-3])

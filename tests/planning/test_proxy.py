@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skipper.config import PlanningConfig
-from skipper.planning.proxy import Edges, Fate, Vertices, judge_edges, keep_vertices, merge_equal, solve
+from skipper.planning.proxy import Edges, Fate, Vertices, judge_edges, keep_vertices, merge_equal, route, solve
 
 
 def vertices(count: int, codes: list[int] | None = None) -> Vertices:
@@ -135,3 +135,15 @@ def test_ways_that_led_back_are_doubted():
     assert (problem.trust[0, 1:] == 1).all()
     unknown = solve(vertices, lambda _: found._replace(action=None), PlanningConfig(doubt=0.2), tried)
     assert (unknown.trust == 1).all()
+
+
+def test_the_route_leads_over_the_best_vertices_to_the_goal():
+    far = 9.0
+    found = edges(
+        [[far, 2, 3, far], [far, far, 2, far], [far, far, far, 2], [far] * 4],
+        reward=[[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]],
+    )
+    problem = solve(vertices(4), lambda _: found, PlanningConfig())
+    assert route(problem, 0) == [0, 2, 3]
+    stuck = solve(vertices(4), lambda _: edges(np.full((4, 4), far)), PlanningConfig())
+    assert route(stuck, 0) == [0]

@@ -1,0 +1,49 @@
+"""What ``skipper demo`` shows: a short training, and pictures of what came of it."""
+
+import shutil
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from skipper.config import EvaluationConfig
+from skipper.envs.tasks import Tasks
+from skipper.experiments.plots import draw_learning_curves, draw_plan, draw_tasks
+from skipper.presets import preset
+from skipper.training.load import load
+from skipper.training.progress import ProgressDisplay
+from skipper.training.recorder import read_evaluations
+from skipper.training.train import Stop, train
+
+STEPS = 48_000  # more than a laptop takes in the time
+
+
+def train_for(out: Path, minutes: float, seed: int) -> None:
+    """Train with the fast preset until ``minutes`` have passed; what an earlier call left in ``out`` goes."""
+    shutil.rmtree(out, ignore_errors=True)
+    config = replace(
+        preset("fast", "skipper-regen"),
+        seed=seed,
+        steps=STEPS,
+        evaluation=EvaluationConfig(evaluate_every=8_000, evaluation_episodes=20),
+    )
+    stop = Stop()
+    timer = threading.Timer(60.0 * minutes, setattr, (stop, "asked", True))
+    timer.start()
+    try:
+        with ProgressDisplay(config.steps) as display:
+            train(config, out, display, stop)
+    finally:
+        timer.cancel()
+
+
+def draw_figures(run: Path, trained: Path, sets: dict[str, Tasks], out: Path) -> list[Path]:
+    """The learning curve of ``run``, a plan of the agent in ``trained``, and one task of each set."""
+    curve, plan, pictures = out / "curve.png", out / "plan.png", out / "tasks.png"
+    draw_learning_curves({run.name: read_evaluations(run)}, curve)
+    tasks = list(sets.values())[-1]
+    start = tasks.observe(np.zeros(1, np.int64), tasks.table.start[:1])
+    draw_plan(tasks, 0, load(trained).plan(start[0]), plan)
+    draw_tasks({f"difficulty {level}": tasks for level, tasks in sets.items()}, pictures)
+    return [curve, plan, pictures]
