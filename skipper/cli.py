@@ -214,7 +214,7 @@ class Demo:
         train_for(run, self.minutes, self.seed)
         console.print(f"Playing {self.episodes} unseen worlds of each of {len(sets)} difficulties ...")
         results = {agent: evaluate(agent, sets, self.seed) for agent in ("random", "optimal")}
-        folders = {"skipper-regen, just now": run, "skipper-regen, trained": self.trained}
+        folders = {"just now": run, "pretrained": self.trained}
         for name, folder in folders.items():
             if folder.exists():
                 results[name] = evaluate(name, sets, self.seed, load(folder, self.seed).agent)
