@@ -41,7 +41,7 @@ def draw_plan(tasks: Tasks, row: int, problem: ProxyProblem, path: Path) -> None
     height = tasks.world.height
     cells = LavaScene().agent_cell(problem.vertices.observation[0])
     x, y = cells // height + 0.5, cells % height + 0.5
-    figure = Figure(figsize=(6, 6.4), layout="constrained")
+    figure = Figure(figsize=(6, 6.8), layout="constrained")
     axes = figure.subplots()
     steps = draw_task(axes, tasks, row)
     for source, target in np.argwhere(problem.fate[0] == Fate.KEPT):
@@ -53,8 +53,8 @@ def draw_plan(tasks: Tasks, row: int, problem: ProxyProblem, path: Path) -> None
         aim = led[1]
         distance = problem.edges.distance[0, CURRENT, aim]
         axes.scatter(x[aim], y[aim], s=260, marker="*", color="gold", edgecolors="black", zorder=5, label="next target")
-        axes.set_title(f"next target estimated {distance:.1f} steps away; optimal path (dotted): {steps} steps")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.08), ncols=3, facecolor="lightgrey")
+        axes.set_title(f"next target estimated {distance:.1f} steps away; optimal path (dotted): {steps}", fontsize=10)
+    figure.legend(loc="outside lower center", ncols=3, facecolor="lightgrey")
     figure.savefig(path, dpi=120)
 
 
