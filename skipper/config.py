@@ -228,9 +228,10 @@ class LearningConfig:
     averaging: float = 0.0
     """Evaluate a running average of the weights, of which this share is kept at every update; 0 evaluates the newest
     weights, as the paper does."""
-    prepare_ahead: bool = False
-    """Keep one of the threads for preparing the next update while the networks learn from this one; needs all_pairs,
-    since priorities are not known ahead. Agents without targets ignore it."""
+    learn_apart: bool = False
+    """Update the networks in a process of their own, while another one acts and prepares what is learned next, where
+    there are two threads or more. Changes nothing but the time. Needs all_pairs and frozen_acting, since neither
+    priorities nor the newest weights are known ahead; agents without targets ignore it."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01
@@ -341,8 +342,13 @@ class RunConfig:
     @property
     def network_threads(self) -> int:
         """Threads that operations of the networks are divided among."""
-        ahead = self.learning.prepare_ahead and self.agent.startswith("skipper")
-        return max(self.threads - 1, 1) if ahead else self.threads
+        apart = self.learning.learn_apart and self.agent.startswith("skipper")
+        return max(self.threads - 1, 1) if apart else self.threads
+
+    @property
+    def learns_apart(self) -> bool:
+        """Whether there is a second process."""
+        return self.learning.learn_apart and self.threads > 1
 
     def __post_init__(self) -> None:
         _check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")
@@ -354,8 +360,10 @@ class RunConfig:
             )
         if self.learning.hindsight_bound and not (self.replay.all_pairs and self.world.slip == 0):
             raise ValueError("hindsight_bound needs all_pairs, and a world in which moves do not slip")
-        if self.learning.prepare_ahead and not self.replay.all_pairs:
-            raise ValueError("prepare_ahead needs all_pairs: priorities are not known ahead")
+        if self.learning.learn_apart and not (self.replay.all_pairs and self.learning.frozen_acting):
+            raise ValueError(
+                "learn_apart needs all_pairs and frozen_acting: priorities and weights are not known ahead"
+            )
         if self.planning.longest != self.network.bins:
             raise ValueError(f"longest must be the last of the {self.network.bins} bins, got {self.planning.longest:g}")
         for level in self.evaluation.difficulties:  # refuses what cannot be evaluated before anything is trained

@@ -4,6 +4,7 @@ Shape glossary: B batch, N tasks or vertices, T time, W H grid, C channels, S = 
 A cell is one number, ``x * H + y``, so that ``observation.reshape(S, C)[cell]`` is that cell.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -120,10 +121,10 @@ class Learner(Agent, Protocol):
     def ready(self) -> bool:
         """Whether there is anything to learn from yet."""
 
-    def learn(self, more: bool = False) -> dict[str, float]:
+    def learn(self) -> Mapping[str, float]:
         """One gradient update; the losses and whatever else is worth a curve.
 
-        ``more`` promises that another update follows before anything else, so that it may be prepared meanwhile.
+        The update may go on elsewhere: whoever looks at the losses waits for it.
         """
 
     def evaluator(self, rng: np.random.Generator) -> Agent:

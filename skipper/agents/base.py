@@ -130,6 +130,41 @@ class WeightAverage(Generic[Network]):
         self._updates = state["updates"]
 
 
+class Online(Generic[Network]):
+    """The network that learns, with its optimiser and its average: everything that updates change."""
+
+    def __init__(self, network: Network, config: LearningConfig) -> None:
+        self.network, self.optimiser = network, Optimiser(network, config)
+        self.average = WeightAverage(network, config.averaging) if config.averaging else None
+
+    def update(self, loss: Tensor, rate: float) -> float:
+        """One step down ``loss``, at a share ``rate`` of the learning rate."""
+        value = self.optimiser.step(loss, rate)
+        if self.average:
+            self.average.update(self.network)
+        return value
+
+    @property
+    def evaluated(self) -> Network:
+        """The network that is evaluated and saved: the average of many updates, or the newest."""
+        return self.average.network if self.average else self.network
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it."""
+        return {
+            "network": module_state(self.network),
+            "average": self.average.state_dict() if self.average else {},
+            "optimiser": self.optimiser.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue exactly where the state was taken; other entries are not looked at."""
+        load_module_state(self.network, state["network"])
+        if self.average:
+            self.average.load_state_dict(state["average"])
+        self.optimiser.load_state_dict(state["optimiser"])
+
+
 class Images:
     """Shows what is learned from in symmetric images, which the network cannot tell from other tasks."""
 
@@ -206,11 +241,9 @@ class LearningCore(Generic[Network]):
     ) -> None:
         self.config = config
         with seeded_initialisation(config.seed):
-            self.network, self.target_network = build(), build()
+            self.online, self.target_network = Online(build(), config.learning), build()
         self.target_network.requires_grad_(False)
         self.target_network.load_state_dict(self.network.state_dict())
-        self.average = WeightAverage(self.network, config.learning.averaging) if config.learning.averaging else None
-        self.optimiser = Optimiser(self.network, config.learning)
         self._images = Images(config, spec) if config.learning.symmetries else None
         self.experience = Experience(config, spec, replay)
         self.sample_rng = named_rng(config.seed, "sample")
@@ -219,10 +252,15 @@ class LearningCore(Generic[Network]):
     def observe(self, transition: Transition) -> None:
         """Store the transition; copy the network from time to time."""
         self.experience.append(transition)
+        copies = self.copies_after(transition)
         self.steps += len(transition.action)
-        if self.steps // self.config.learning.sync_every > self._syncs:
+        if copies:
             self._syncs = self.steps // self.config.learning.sync_every
             self.target_network.load_state_dict(self.network.state_dict())
+
+    def copies_after(self, transition: Transition) -> bool:
+        """Whether it is time to copy the network when the transition is stored."""
+        return (self.steps + len(transition.action)) // self.config.learning.sync_every > self._syncs
 
     def sample(self) -> Samples:
         """A batch by priority; importance weights grow to full strength over the run."""
@@ -233,7 +271,7 @@ class LearningCore(Generic[Network]):
 
     def sample_pairs(self) -> Pairs:
         """All pairs of some transitions and targets of some episodes."""
-        pairs = self.experience.replay.sample_pairs(self.sample_rng)
+        pairs = self.experience.replay.sample_pairs(self.sample_rng, self.config.learning.task_discount)
         return self._images.of_pairs(pairs, self._syncs) if self._images else pairs
 
     def sample_contexts(self) -> tuple[Array, Array]:
@@ -241,31 +279,30 @@ class LearningCore(Generic[Network]):
         states = self.experience.replay.sample_contexts(self.config.learning.batch_size, self.sample_rng)
         return self._images.of_contexts(states, self.sample_rng) if self._images else states
 
-    def update(self, loss: Tensor) -> float:
-        """One step down ``loss``, at a rate that may fall over the second half of the run."""
+    @property
+    def rate(self) -> float:
+        """The share of the learning rate that is due; it may fall over the second half of the run."""
         late = max(2.0 * min(self.steps / self.config.steps, 1.0) - 1.0, 0.0)
-        value = self.optimiser.step(loss, 1.0 - late * (1.0 - self.config.learning.final_rate))
-        self.updates += 1
-        if self.average:
-            self.average.update(self.network)
-        return value
+        return 1.0 - late * (1.0 - self.config.learning.final_rate)
+
+    @property
+    def network(self) -> Network:
+        """The network that learns."""
+        return self.online.network
 
     @property
     def evaluated(self) -> Network:
-        """The network that is evaluated and saved: the average of many updates, or the newest."""
-        return self.average.network if self.average else self.network
+        """The network that is evaluated and saved."""
+        return self.online.evaluated
 
-    def prioritise(self, batch: Samples, losses: Tensor) -> None:
+    def prioritise(self, batch: Samples, losses: Array) -> None:
         """Make the per-sample ``losses`` (B,) the batch's priorities."""
-        self.experience.replay.update(batch.places, losses.detach().numpy())
+        self.experience.replay.update(batch.places, losses)
 
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimiser, experience, random stream and counters."""
-        return {
-            "network": module_state(self.network),
+        return self.online.state_dict() | {
             "target_network": module_state(self.target_network),
-            "average": self.average.state_dict() if self.average else {},
-            "optimiser": self.optimiser.state_dict(),
             "experience": self.experience.state_dict(),
             "sample_rng": self.sample_rng.bit_generator.state,
             "counters": {"steps": self.steps, "updates": self.updates, "syncs": self._syncs},
@@ -273,11 +310,8 @@ class LearningCore(Generic[Network]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly where the state was taken."""
-        load_module_state(self.network, state["network"])
+        self.online.load_state_dict(state)
         load_module_state(self.target_network, state["target_network"])
-        if self.average:
-            self.average.load_state_dict(state["average"])
-        self.optimiser.load_state_dict(state["optimiser"])
         self.experience.load_state_dict(state["experience"])
         self.sample_rng.bit_generator.state = state["sample_rng"]
         counters = state["counters"]

@@ -121,6 +121,7 @@ class Hindsight(NamedTuple):
     terminated: Tensor  # (P,) bool
     reached: Tensor  # (P,) bool, whether the next state is the target
     steps: Tensor  # (P,) in which the target was reached in hindsight, inf where it was not or nobody knows
+    gain: Tensor  # (P,) discounted reward of that way, -inf where there is none
 
     @classmethod
     def of_samples(cls, samples: Samples) -> "Hindsight":
@@ -140,6 +141,7 @@ class Hindsight(NamedTuple):
             torch.from_numpy(samples.terminated),
             torch.from_numpy(reached),
             torch.full((B,), torch.inf),
+            torch.full((B,), -torch.inf),
         )
 
     @classmethod
@@ -158,7 +160,8 @@ class Hindsight(NamedTuple):
         state = torch.cat([self.state, targets])
         new = len(self.state) + self.episode[self.source[rows]]
         reached = (state[self.next[rows]] == state[new]).flatten(1).all(1)
-        replaced = {"target": new, "reached": reached, "steps": torch.full((len(rows),), torch.inf)}
+        never = torch.full((len(rows),), torch.inf)
+        replaced = {"target": new, "reached": reached, "steps": never, "gain": -never}
         again = (replaced[name] if name in replaced else getattr(self, name)[rows] for name in self._fields[2:])
         episode = torch.cat([self.episode, torch.arange(len(targets))])
         return Hindsight(state, episode, *map(torch.cat, zip(self[2:], again, strict=True)))
@@ -204,6 +207,7 @@ def estimator_losses(
         }
         if config.hindsight_bound:
             aims["value"] = aims["value"].maximum(config.policy_discount ** (batch.steps - 1.0))
+            aims["reward"] = aims["reward"].maximum(batch.gain)
             aims["distance"] = aims["distance"].minimum(batch.steps)
     losses = {"terminal": terminal_loss(online.terminal(sigma)[batch.next], batch.terminated)}
     rows = torch.arange(len(batch.action))

@@ -1,10 +1,5 @@
-"""What Skipper's updates learn from: hindsight, imagined targets, and what the frozen network expects of them.
+"""What Skipper's updates learn from: hindsight, imagined targets, and what the frozen network expects of them."""
 
-But for priorities, a lesson needs nothing that updates change: without them, the next one can be prepared in a second
-thread while the networks learn from this one.
-"""
-
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import torch
@@ -26,7 +21,10 @@ class Lesson(NamedTuple):
     real: int  # of these so many come first; the targets of the others were imagined
     outlook: Outlook
     samples: Samples | None  # where they were drawn by priority
-    contexts: tuple[Tensor, Tensor] | None  # states to describe and others of their episodes, for the generator
+    contexts: tuple[Tensor, Tensor, Tensor] | None  # for the generator: states, others of their episodes, agents' cells
+    goals: tuple[Tensor, Tensor] | None  # to learn the goal from: states, and the cells in which agents were rewarded
+    update: int  # how many were there before
+    rate: float  # the share of the learning rate that is due
 
 
 class Lessons:
@@ -36,37 +34,36 @@ class Lessons:
         self.config = core.config
         self._core, self._remembered, self._scene = core, remembered, scene
         self.rng = named_rng(core.config.seed, "imagine")
-        self._thread = ThreadPoolExecutor(1) if core.config.learning.prepare_ahead else None
-        self._ahead: Future[Lesson] | None = None
 
-    def next(self, more: bool) -> Lesson:
-        """The lesson of the next update; ``more`` says that another one is wanted before anything else happens."""
-        update = self._core.updates
-        lesson = self._ahead.result() if self._ahead else self._prepare(update)
-        self._ahead = self._thread.submit(self._prepare, update + 1) if more and self._thread else None
-        return lesson
-
-    def check_idle(self) -> None:
-        """Nothing may change while a lesson is being prepared."""
-        if self._ahead is not None:
-            raise RuntimeError("another update was announced, so it must come first")
-
-    def _prepare(self, update: int) -> Lesson:
-        samples = None if self.config.replay.all_pairs else self._core.sample()
-        batch = Hindsight.of_samples(samples) if samples else Hindsight.of_pairs(self._core.sample_pairs())
-        contexts = self._contexts(batch) if update % self.config.generator.generator_every == 0 else None
+    def prepare(self) -> Lesson:
+        """The lesson of the next update."""
+        core, update = self._core, self._core.updates
+        samples = None if self.config.replay.all_pairs else core.sample()
+        batch = Hindsight.of_samples(samples) if samples else Hindsight.of_pairs(core.sample_pairs())
         real = len(batch.action)
+        described = update % self.config.generator.generator_every == 0
+        contexts = self._contexts(batch) if described else None
+        goals = self._goals(batch) if described and self.config.generator.learned_goal else None
         if self.config.learning.delusion_scale > 0:
             batch = self._with_delusions(batch)
-        outlook = frozen_outlook(self._core.target_network.estimators, batch, self._remembered)
-        return Lesson(batch, real, outlook, samples, contexts)
+        outlook = frozen_outlook(core.target_network.estimators, batch, self._remembered)
+        return Lesson(batch, real, outlook, samples, contexts, goals, update, core.rate)
 
-    def _contexts(self, batch: Hindsight) -> tuple[Tensor, Tensor]:
-        """States, and beside each another one of its episode, in whose context it is to be reconstructed."""
+    def _contexts(self, batch: Hindsight) -> tuple[Tensor, Tensor, Tensor]:
+        """States, beside each another one of its episode, in whose context it is to be reconstructed, and its cell."""
         if self.config.replay.all_pairs:  # the batch is of too few episodes for a generator
             described, context = map(observations_tensor, self._core.sample_contexts())
-            return described, context
-        return batch.state[batch.source], batch.state[batch.target]
+        else:
+            described, context = batch.state[batch.source], batch.state[batch.target]
+        return described, context, self._cells(described)
+
+    def _goals(self, batch: Hindsight) -> tuple[Tensor, Tensor]:
+        """Targets of transitions that were rewarded, and the cells that these entered."""
+        rewarded = torch.nonzero(batch.reward > 0)[:, 0]
+        return batch.state[batch.target[rewarded]], self._cells(batch.state[batch.next[rewarded]])
+
+    def _cells(self, states: Tensor) -> Tensor:
+        return torch.from_numpy(self._scene.agent_cell(states.numpy()))
 
     def _with_delusions(self, batch: Hindsight) -> Hindsight:
         """The batch, and after it transitions that aim at imagined states, which may not exist (App., Alg. 3).

@@ -86,9 +86,8 @@ class ModelFreeAgent:
         """Whether an episode has ended."""
         return len(self.core.experience.replay) > 0
 
-    def learn(self, more: bool = False) -> dict[str, float]:
-        """One update on a batch of prioritized transitions, which cannot be drawn before the one before it is done."""
-        del more
+    def learn(self) -> dict[str, float]:
+        """One update on a batch of prioritized transitions."""
         online, frozen, batch = self.core.network, self.core.target_network, self.core.sample()
         action = torch.from_numpy(batch.action)
         next_observation = observations_tensor(batch.next_observation)
@@ -105,8 +104,9 @@ class ModelFreeAgent:
         logits = online(observations_tensor(batch.observation))  # (B, A, K)
         taken = logits[torch.arange(len(action)), action]
         losses = scalar_loss(taken, target, online.head.support)  # (B,)
-        loss = self.core.update(weighted_mean(losses, torch.from_numpy(batch.weight)))
-        self.core.prioritise(batch, losses)
+        loss = self.core.online.update(weighted_mean(losses, torch.from_numpy(batch.weight)), self.core.rate)
+        self.core.updates += 1
+        self.core.prioritise(batch, losses.detach().numpy())
         return {"loss": loss, "value": float(target.mean())}
 
     # Saving

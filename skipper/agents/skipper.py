@@ -1,6 +1,6 @@
 """Skipper: walk to the checkpoint that a proxy problem's solution names, then plan again (Sec. 3, Alg. 1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -30,11 +30,10 @@ from skipper.agents.checkpoints import (
     true_vertices,
     walk_state,
 )
-from skipper.agents.estimators import estimator_losses
-from skipper.agents.lessons import Lesson, Lessons
+from skipper.agents.lessons import Lessons
+from skipper.agents.student import Student, StudentProcess
 from skipper.config import RunConfig
-from skipper.losses import total_loss, weighted_mean
-from skipper.nets.generator import GoalGenerator, cyclic_weight, distinct_codes
+from skipper.nets.generator import distinct_codes
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import (
     CURRENT,
@@ -109,7 +108,7 @@ class SkipperPolicy:
         config = self.config.planning
         if config.always_goal:
             return timestep.first | ~walk.aiming
-        if config.regenerate == "step":
+        if config.regenerate == "step" and not self._practice:
             return np.ones(len(code), bool)
         if config.match_states:
             seen = timestep.observation[:, None]
@@ -276,6 +275,9 @@ class SkipperAgent:
         self._policy = self._training_policy()
         self._lessons = Lessons(self.core, self._memory.partial, self._scene)
         self._act_rng = named_rng(config.seed, "act")
+        self._student: Student | StudentProcess = Student(config, self.core.online)
+        if config.learns_apart:
+            self._student = StudentProcess(config, spec, self.core.online)
 
     def _training_policy(self) -> SkipperPolicy:
         settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
@@ -293,6 +295,7 @@ class SkipperAgent:
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The same networks with a memory and a random stream of their own."""
+        self._catch_up()
         settings = self.config.learning
         return SkipperActor(_remembering(self.core.evaluated, self.config, self.spec, rng), settings.epsilon_evaluation)
 
@@ -300,65 +303,40 @@ class SkipperAgent:
 
     def observe(self, transition: Transition) -> None:
         """Remember what the last decision led to."""
-        self._lessons.check_idle()
+        if self.core.copies_after(transition):
+            self._catch_up()
         self.core.observe(transition)
 
     def ready(self) -> bool:
         """Whether an episode has ended."""
         return len(self.core.experience.replay) > 0
 
-    def learn(self, more: bool = False) -> dict[str, float]:
+    def learn(self) -> Mapping[str, float]:
         """One update of estimators and generator, on prioritized samples or on all pairs of a few episodes."""
-        lesson = self._lessons.next(more)
-        losses = estimator_losses(self.core.network.estimators, lesson.batch, lesson.outlook, self.config.learning)
-        delusion = losses["distance"][lesson.real :]
-        metrics = {name: column[: lesson.real] for name, column in losses.items()}
-        per_pair = total_loss(metrics, dict.fromkeys(metrics, 1.0))
-        weights = torch.from_numpy(lesson.samples.weight) if lesson.samples else torch.ones(lesson.real)
-        loss = weighted_mean(per_pair, weights)
-        if len(delusion):
-            metrics["delusion"] = delusion
-            # With single samples each has its own imagined target, and its weight covers both.
-            scaled = self.config.learning.delusion_scale * delusion
-            loss = loss + (weighted_mean(scaled, weights) if lesson.samples else scaled.mean())
-        if lesson.contexts:
-            # The generator's losses are not weighted by priority (App., "Checkpoint Generator").
-            generated = self._generator_losses(*lesson.contexts)
-            if self.core.network.goal is not None:
-                generated |= self._goal_losses(self.core.network.goal, lesson)
-            loss = loss + sum(generated.values())
-            metrics |= generated
-        value = self.core.update(loss)
+        lesson = self._lessons.prepare()
+        self.core.updates += 1
+        if isinstance(self._student, StudentProcess):
+            return self._student.study(lesson)
+        study = self._student.study(lesson)
         if lesson.samples:
-            self.core.prioritise(lesson.samples, per_pair)
-        means = {name: float(part.detach().mean()) for name, part in metrics.items()}
-        return {"loss": value, "pairs": float(len(lesson.batch.action))} | means
+            self.core.prioritise(lesson.samples, study.losses)
+        return study.metrics
 
-    def _generator_losses(self, described: Tensor, context: Tensor) -> dict[str, Tensor]:
-        """Reconstruct the agent's cell of states ``described`` in the context of others of their episodes."""
-        cell = torch.from_numpy(self._scene.agent_cell(described.numpy()))
-        losses = self.core.network.generator.losses(described, context, cell)
-        settings = self.config.generator
-        weight = settings.entropy_scale * cyclic_weight(self.core.updates, settings.entropy_period)
-        return {"reconstruction": losses["reconstruction"].mean(), "entropy": weight * losses["entropy"].mean()}
-
-    def _goal_losses(self, network: GoalGenerator, lesson: Lesson) -> dict[str, Tensor]:
-        """Where the agent was when it was rewarded, in the context of another state of the episode."""
-        batch, rewarded = lesson.batch, torch.nonzero(lesson.batch.reward[: lesson.real] > 0)[:, 0]
-        if not len(rewarded):
-            return {}
-        cell = torch.from_numpy(self._scene.agent_cell(batch.state[batch.next[rewarded]].numpy()))
-        return {"goal": network.loss(batch.state[batch.target[rewarded]], cell)}
+    def _catch_up(self) -> None:
+        """Make sure that the networks here are the newest."""
+        if isinstance(self._student, StudentProcess):
+            self._student.catch_up()
 
     # Saving
 
     def weights(self) -> dict[str, Array]:
         """The networks that are evaluated."""
+        self._catch_up()
         return module_state(self.core.evaluated)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides the future."""
-        self._lessons.check_idle()
+        self._catch_up()
         walk = self._policy.walk
         return {
             "core": self.core.state_dict(),
@@ -371,6 +349,8 @@ class SkipperAgent:
         """Continue exactly where the state was taken."""
         self.core.load_state_dict(state["core"])
         self._memory.load_state_dict(state["memory"])
+        if isinstance(self._student, StudentProcess):
+            self._student.begin_anew()
         self._policy.walk = (
             Walk(**{name: column.copy() for name, column in state["walk"].items()}) if state["walk"] else None
         )

@@ -36,7 +36,7 @@ def bench_replay(samples: int, batch: int) -> dict[str, Any]:
         middle = perf_counter()
         replay.update(drawn.places, rng.random(batch))
         after = perf_counter()
-        replay.sample_pairs(rng)
+        replay.sample_pairs(rng, 0.99)
         sample_times.append(middle - begin)
         update_times.append(after - middle)
         pair_times.append(perf_counter() - after)

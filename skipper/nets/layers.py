@@ -42,15 +42,23 @@ class BagOfWords(nn.Module):
     def _tables(self) -> list[Tensor]:
         return [cast(nn.Embedding, words).weight for words in self.words]
 
+    def table(self) -> Tensor:
+        """(V, width) the vectors of all combinations of words: each cell is looked up once and not once per channel."""
+        table, *others = self._tables()
+        for words in others:
+            table = (table[:, None] + words).flatten(0, 1)
+        return table
+
+    def index(self, observation: Tensor) -> Tensor:
+        """(B, W, H, C) integers to (B, W, H) places in the table."""
+        index = observation[..., 0].long()
+        for channel, words in enumerate(self._tables()[1:], start=1):
+            index = index * len(words) + observation[..., channel]
+        return index
+
     def forward(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to (B, width, W, H)."""
-        # One table of all combinations of words, so that each cell is looked up once and not once per channel.
-        table, *others = self._tables()
-        index = observation[..., 0].long()
-        for channel, words in enumerate(others, start=1):
-            index = index * len(words) + observation[..., channel]
-            table = (table[:, None] + words).flatten(0, 1)
-        return functional.embedding(index, table).permute(0, 3, 1, 2)
+        return functional.embedding(self.index(observation), self.table()).permute(0, 3, 1, 2)
 
 
 class ResidualBlock(nn.Module):

@@ -44,6 +44,7 @@ class Pairs(NamedTuple):
     terminated: Array  # (P,) bool
     reached: Array  # (P,) bool, the next state is the target
     steps: Array  # (P,) float32, after how many steps the episode comes to the target; inf where it does not
+    gain: Array  # (P,) float32, the discounted reward that it collects until then; -inf where it does not
 
 
 class Choice(NamedTuple):
@@ -56,6 +57,14 @@ class Choice(NamedTuple):
     reach: Array  # (E, G) targets beside the window's own states, of this episode or of another one
 
 
+class Stored(NamedTuple):
+    """What the kernel looks up of slots of the ring, and by how much a reward counts less with every step."""
+
+    identity: Array
+    reward: Array
+    discount: float
+
+
 @kernel
 def _place(identity, slot, slots, known, found):
     """Where a state equal to that of ``slot`` stands among ``slots[known:found]``; ``found`` where none does."""
@@ -66,17 +75,21 @@ def _place(identity, slot, slots, known, found):
 
 
 @kernel
-def _steps_until(identity, leave, reach, last):
-    """Steps from ``leave`` to the first later state equal to ``reach``; infinite where the episode has none."""
-    for slot in range(leave + 1, last + 1):
-        if identity[slot] == identity[reach]:
-            return np.float32(slot - leave)
-    return np.float32(np.inf)
+def _way(stored, leave, reach, last):
+    """Steps from ``leave`` to the first later state equal to ``reach``, and what is collected on the way."""
+    gain, weight = 0.0, 1.0
+    for slot in range(leave, last):
+        gain += weight * stored.reward[slot]
+        weight *= stored.discount
+        if stored.identity[slot + 1] == stored.identity[reach]:
+            return slot + 1 - leave, gain
+    return np.inf, -np.inf
 
 
 @kernel
-def _cross(choice, identity, slots, episode, pairs, steps):
+def _cross(choice, stored, slots, episode, pairs, ways):
     """All pairs of each window's transitions with its states and the other targets. Returns M and P."""
+    identity = stored.identity
     found, count = 0, 0
     for row in range(len(choice.first)):
         known, first, length = found, choice.first[row], choice.steps[row]
@@ -91,7 +104,7 @@ def _cross(choice, identity, slots, episode, pairs, steps):
             for target in range(known, found):
                 if target != source:  # a transition never aims at its own start
                     pairs[count] = source, after, target, leave
-                    steps[count] = _steps_until(identity, leave, slots[target], choice.last[row])
+                    ways[count] = _way(stored, leave, slots[target], choice.last[row])
                     count += 1
     return found, count
 
@@ -203,17 +216,19 @@ class Replay:
             self._greatest_loss = max(self._greatest_loss, float(losses.max()))
             self._tree.update(places, self._priority(losses.astype(np.float64)))
 
-    def sample_pairs(self, rng: np.random.Generator) -> Pairs:
+    def sample_pairs(self, rng: np.random.Generator, discount: float) -> Pairs:
         """A window of transitions of each of some episodes, all paired with all of the window's states and others.
 
         Long episodes are drawn more often. Neighbouring transitions share states, so few states make many pairs.
+        ``discount`` is that of the rewards on the ways to the targets.
         """
         choice = self._choose(rng)
         states = len(choice.first) * (self.config.pair_transitions + 1 + self.config.pair_targets)
         slots, episode = np.empty(states, np.int64), np.empty(states, np.int64)
         pairs = np.empty((states * self.config.pair_transitions, 4), np.int64)
-        steps = np.empty(len(pairs), np.float32)
-        states, count = _cross(choice, self._identity, slots, episode, pairs, steps)
+        ways = np.empty((len(pairs), 2), np.float32)
+        stored = Stored(self._identity, self._reward, discount)
+        states, count = _cross(choice, stored, slots, episode, pairs, ways)
         source, after, target, transition = pairs[:count].T
         return Pairs(
             task=choice.task,
@@ -226,7 +241,8 @@ class Replay:
             reward=self._reward[transition],
             terminated=self._terminated[transition],
             reached=after == target,
-            steps=steps[:count],
+            steps=ways[:count, 0],
+            gain=ways[:count, 1],
         )
 
     def sample_contexts(self, count: int, rng: np.random.Generator) -> tuple[Array, Array]:

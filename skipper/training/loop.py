@@ -1,5 +1,6 @@
 """Acting and learning in turn, for any ``Learner``; nothing here evaluates, prints or writes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ class Loop:
         observation, info = envs.reset(seed=seed)
         self._timestep = TimeStep(observation, info["goal"], np.ones(envs.num_envs, bool))
 
-    def advance(self) -> list[dict[str, float]]:
+    def advance(self) -> list[Mapping[str, float]]:
         """One step of every environment, and the updates that have become due; returns their metrics."""
         now = self._timestep
         action = self.learner.act(now).action
@@ -35,11 +36,11 @@ class Loop:
         self.outcomes["successes"] += int((terminated & (reward > 0)).sum())
         return self._learn()
 
-    def _learn(self) -> list[dict[str, float]]:
+    def _learn(self) -> list[Mapping[str, float]]:
         due = int(max(self.step - self.config.learning_starts, 0) / self.config.steps_per_update)
         metrics = []
         while self.updates < due and self.learner.ready():
-            metrics.append(self.learner.learn(more=self.updates + 1 < due))
+            metrics.append(self.learner.learn())
             self.updates += 1
         return metrics
 

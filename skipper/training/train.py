@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -81,6 +81,7 @@ class Run:
         envs = LavaVectorEnv(config.environments, tasks=self.tasks or TaskStream(config.world))
         env_seed = int(np.random.default_rng([config.seed, *b"environments"]).integers(2**32))
         self.loop = Loop(learner, envs, config.learning, env_seed)
+        self._updates: list[Mapping[str, float]] = []  # metrics that were not looked at yet
         self._sums: dict[str, Any] = {}  # total and number of each metric since the last record
         self._saved = -1  # the step of the newest checkpoint
         self.recorder = self._restore()
@@ -126,14 +127,12 @@ class Run:
         """Whether a multiple of ``every`` or the end was just passed."""
         return before // every < self.loop.step // every or self.loop.step >= self.config.steps
 
-    def _record(self, before: int, updates: list[dict[str, float]]) -> None:
-        for metrics in [*updates, *({"updates": 1.0} for _ in updates)]:
-            for name, value in metrics.items():
-                total, count = self._sums.get(name, (0.0, 0))
-                self._sums[name] = [total + value, count + 1]  # not every update has every metric
+    def _record(self, before: int, updates: list[Mapping[str, float]]) -> None:
+        self._updates += updates
         if not self._passed(before, self.config.record_every):
             self.display.progress(self.loop.step, {})
             return
+        self._sum_up()
         _, count = self._sums.pop("updates", (0.0, 0))
         now = time.monotonic()
         seconds = max(now - self._clock, 1e-9)
@@ -149,6 +148,14 @@ class Run:
         self.recorder.metrics(self.loop.step, values)
         self.display.progress(self.loop.step, values)
 
+    def _sum_up(self) -> None:
+        """Add the metrics of the last updates to those before; here updates that are still under way are waited for."""
+        for metrics in self._updates:
+            for name, value in [*metrics.items(), ("updates", 1.0)]:
+                total, count = self._sums.get(name, (0.0, 0))
+                self._sums[name] = [total + value, count + 1]  # not every update has every metric
+        self._updates = []
+
     def _evaluate(self) -> None:
         results = evaluate_learner(self.loop.learner, self.config, self.tasks, self.loop.step)
         records = {name: summary._asdict() for name, summary in results.items()}
@@ -157,6 +164,7 @@ class Run:
         self.folder.save_weights(self.loop.step, self.loop.learner.weights())
 
     def _save(self) -> None:
+        self._sum_up()
         state = {"loop": self.loop.state_dict(), "sums": dict(self._sums), "recorder": self.recorder.position()}
         self.folder.save_checkpoint(self.loop.step, state)
         self._saved = self.loop.step

@@ -60,7 +60,7 @@ def test_images_of_samples_are_transitions_of_turned_tasks(core):
 
 def test_a_task_keeps_its_image_until_the_next_period_and_all_images_occur(core):
     images, counts = Images(CONFIG, SPEC), np.zeros(8)
-    pairs = core.experience.replay.sample_pairs(np.random.default_rng(0))
+    pairs = core.experience.replay.sample_pairs(np.random.default_rng(0), 0.9)
     shown = {period: images.of_pairs(pairs, period).observation for period in range(64)}
     assert (shown[3] == images.of_pairs(pairs, 3).observation).all()
     for observation in shown.values():

@@ -38,7 +38,7 @@ def every_pair() -> tuple[Hindsight, np.ndarray]:
     states = torch.from_numpy(TASKS.observe(np.zeros(9, int), np.arange(9)))
     unknown = torch.full((len(rows),), torch.inf)
     tensors = (torch.from_numpy(column) for column in columns)
-    return Hindsight(states, torch.zeros(9, dtype=torch.int64), *tensors, unknown), np.array(rows)
+    return Hindsight(states, torch.zeros(9, dtype=torch.int64), *tensors, unknown, -unknown), np.array(rows)
 
 
 def images(batch: Hindsight) -> tuple[torch.Tensor, ...]:
@@ -139,15 +139,16 @@ def test_remembered_partial_states_give_the_same_targets(monkeypatch):
         torch.testing.assert_close(one, two)
 
 
-def test_hindsight_bounds_distance_from_above_and_value_from_below(monkeypatch):
+def test_hindsight_bounds_distance_from_above_value_and_reward_from_below(monkeypatch):
     batch, _ = every_pair()
     value, reward, distance = given_targets(monkeypatch, batch, CONFIG, remember=False)
-    batch = batch._replace(steps=torch.full_like(batch.steps, 3.0))
+    batch = batch._replace(steps=torch.full_like(batch.steps, 3.0), gain=torch.full_like(batch.gain, 0.5))
     bounded = replace(CONFIG, hindsight_bound=True)
     new_value, new_reward, new_distance = given_targets(monkeypatch, batch, bounded, remember=False)
     torch.testing.assert_close(new_distance, distance.clamp(max=3.0))
     torch.testing.assert_close(new_value, value.clamp(min=0.95**2))
-    assert (new_reward == reward).all()
+    torch.testing.assert_close(new_reward, reward.clamp(min=0.5))
+    assert (new_reward > reward).any()
     assert (new_distance < distance).any()
     without = given_targets(monkeypatch, batch, CONFIG, remember=False)  # the option is off
     assert (without[2] == distance).all()
@@ -212,4 +213,5 @@ def test_transitions_can_aim_at_other_states_too():
     assert new.target.tolist() == [9 if cell < 4 else 10 for cell in rows[chosen, 0]]
     after = TASKS.table.successor[0, rows[chosen, 0], rows[chosen, 1]]
     assert new.reached.tolist() == (after == np.where(rows[chosen, 0] < 4, 4, 8)).tolist()
-    assert torch.isinf(new.steps).all()
+    assert (new.steps == torch.inf).all()
+    assert (new.gain == -torch.inf).all()

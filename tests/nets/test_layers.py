@@ -1,3 +1,5 @@
+import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -62,6 +64,25 @@ def test_a_residual_block_computed_by_hand():
 
 def test_the_encoder_keeps_the_grid():
     assert StateEncoder((11, 6), 16)(torch.ones(2, 12, 7, 2, dtype=torch.uint8)).shape == (2, 16, 12, 7)
+
+
+@pytest.mark.parametrize("words", [3, 12])
+def test_the_encoder_folds_words_into_its_first_convolution(words):
+    """Few words take the short way and many the plain one; numbers and gradients are those of the plain one."""
+    with seeded_initialisation(0):
+        encoder = StateEncoder((5, 3), 6)
+    every = torch.tensor([(one, two) for one in range(5) for two in range(3)], dtype=torch.uint8)
+    drawn = torch.from_numpy(np.random.default_rng(0).integers(words, size=(4, 5, 7)))
+    state = every[-words:][drawn]
+    found, wanted = encoder(state), encoder.plain(state)
+    torch.testing.assert_close(found, wanted)
+    slope = torch.linspace(-1, 1, found.numel()).reshape(found.shape)
+    for one, two in zip(
+        torch.autograd.grad(found, list(encoder.parameters()), slope),
+        torch.autograd.grad(wanted, list(encoder.parameters()), slope),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, two, atol=1e-4, rtol=1e-4)
 
 
 def test_initialisation_is_decided_by_its_seed_and_leaves_the_global_stream_alone():

@@ -73,7 +73,7 @@ def test_the_oldest_episodes_make_room(targets):
         kept = set(range(first - steps - 1, first - 1))
         if not targets:  # with hindsight, a transition whose draws were all its own start has no sample
             assert kept <= set(state)
-        pairs = buffer.sample_pairs(rng)
+        pairs = buffer.sample_pairs(rng, 0.9)
         assert number(pairs.observation).min() >= first - 64
     # The ring is nearly full all the time: at most one episode's length is wasted at its end.
     assert buffer.episodes >= (64 - 2 * 20) // 20
@@ -87,7 +87,7 @@ def test_a_share_of_the_windows_ends_with_the_episode(endings, least, most):
         buffer.add(episode(100 * index, 50), rng)
     ends = []
     for _ in range(100):
-        pairs = buffer.sample_pairs(rng)
+        pairs = buffer.sample_pairs(rng, 0.9)
         source = number(pairs.observation)[pairs.source]
         for row in range(4):
             of_window = source[pairs.episode[pairs.source] == row]
@@ -101,7 +101,7 @@ def test_an_episode_larger_than_everything_is_refused():
     with pytest.raises(ValueError, match="no samples yet"):
         replay(capacity=10).sample(1, 0.4, np.random.default_rng(0))
     with pytest.raises(ValueError, match="no episodes yet"):
-        replay(capacity=10).sample_pairs(np.random.default_rng(0))
+        replay(capacity=10).sample_pairs(np.random.default_rng(0), 0.9)
 
 
 def test_priorities_and_importance_weights():
@@ -144,7 +144,7 @@ def pairs_of(episodes: list[tuple[int, Episode]], **fields) -> Pairs:
         buffer.add(each, rng, task)
     drawn = []
     for _ in range(200):
-        pairs = buffer.sample_pairs(rng)
+        pairs = buffer.sample_pairs(rng, 0.9)
         states = number(pairs.observation)
         assert len(set(zip(states.tolist(), pairs.episode.tolist(), strict=True))) == len(states)  # each state once
         drawn.append(pairs._replace(**{name: states[getattr(pairs, name)] for name in ("source", "next", "target")}))
@@ -165,6 +165,10 @@ def test_pairs_cross_a_window_of_transitions_with_targets_of_their_episode():
     later = pairs.target > pairs.source
     assert (pairs.steps[later] == (pairs.target - pairs.source)[later]).all()
     assert np.isinf(pairs.steps[~later]).all()
+    ways = zip(pairs.source[later].tolist(), pairs.target[later].tolist(), strict=True)
+    gains = [sum(0.9 ** (on - begin) * on / 10 for on in range(begin, end)) for begin, end in ways]
+    np.testing.assert_allclose(pairs.gain[later], gains, rtol=1e-5)
+    assert (pairs.gain[~later] == -np.inf).all()
     found = set(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
     assert found >= {(s, t) for s in range(100, 108) for t in range(100, 109) if s != t}
 
@@ -172,7 +176,7 @@ def test_pairs_cross_a_window_of_transitions_with_targets_of_their_episode():
 def test_few_states_make_many_pairs():
     buffer, rng = replay(capacity=100, pair_episodes=4, pair_transitions=6, pair_targets=4), np.random.default_rng(0)
     buffer.add(episode(0, 60), rng)
-    pairs = buffer.sample_pairs(rng)
+    pairs = buffer.sample_pairs(rng, 0.9)
     assert len(pairs.observation) <= 4 * (7 + 4)
     assert len(pairs.source) > 3.5 * len(pairs.observation)
 
@@ -228,7 +232,7 @@ def test_a_saved_buffer_continues_exactly():
             assert (getattr(left, name) == getattr(right, name)).all(), name
         buffer.update(left.places, left.weight)
         other.update(right.places, right.weight)
-        for mine, its in zip(buffer.sample_pairs(one), other.sample_pairs(two), strict=True):
+        for mine, its in zip(buffer.sample_pairs(one, 0.9), other.sample_pairs(two, 0.9), strict=True):
             assert (mine == its).all()
 
 

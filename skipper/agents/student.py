@@ -1,0 +1,218 @@
+"""Skipper's updates: what is learned from a lesson, in this process or in one of its own.
+
+As long as acting, experience and lessons use the target network only, they need nothing of the networks that learn
+until the next copy. So these can learn in another process, on another core, and the outcome is the same.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from skipper.agents.base import Online
+from skipper.agents.checkpoints import SkipperNetwork
+from skipper.agents.estimators import estimator_losses
+from skipper.agents.lessons import Lesson
+from skipper.config import RunConfig
+from skipper.losses import total_loss, weighted_mean
+from skipper.nets.generator import cyclic_weight
+from skipper.training.processor import prepare_processor
+from skipper.types import Array, EnvironmentSpec
+
+LESSONS_AHEAD = 4  # enough that the student never waits, few enough that it is never far behind
+
+
+class Study(NamedTuple):
+    """What came of an update."""
+
+    metrics: dict[str, float]
+    losses: Array  # (P,) of the pairs with real targets, for their priorities
+
+
+class Student:
+    """Learns from lessons; everything that an update changes is in ``online``."""
+
+    def __init__(self, config: RunConfig, online: Online[SkipperNetwork]) -> None:
+        self.config, self.online = config, online
+
+    def study(self, lesson: Lesson) -> Study:
+        """One update of estimators and generators."""
+        network, settings = self.online.network, self.config.learning
+        losses = estimator_losses(network.estimators, lesson.batch, lesson.outlook, settings)
+        delusion = losses["distance"][lesson.real :]
+        metrics = {name: column[: lesson.real] for name, column in losses.items()}
+        per_pair = total_loss(metrics, dict.fromkeys(metrics, 1.0))
+        weights = torch.from_numpy(lesson.samples.weight) if lesson.samples else torch.ones(lesson.real)
+        loss = weighted_mean(per_pair, weights)
+        if len(delusion):
+            metrics["delusion"] = delusion
+            # With single samples each has its own imagined target, and its weight covers both.
+            scaled = settings.delusion_scale * delusion
+            loss = loss + (weighted_mean(scaled, weights) if lesson.samples else scaled.mean())
+        # The generators' losses are not weighted by priority (App., "Checkpoint Generator").
+        generated = self._generator_losses(lesson) | self._goal_losses(lesson)
+        for name, part in generated.items():
+            loss = loss + part
+            metrics[name] = part
+        value = self.online.update(loss, lesson.rate)
+        means = {name: float(part.detach().mean()) for name, part in metrics.items()}
+        pairs = float(len(lesson.batch.action))
+        return Study({"loss": value, "pairs": pairs} | means, per_pair.detach().numpy())
+
+    def _generator_losses(self, lesson: Lesson) -> dict[str, Tensor]:
+        """Reconstruct the agent's cell of some states in the context of others of their episodes."""
+        if lesson.contexts is None:
+            return {}
+        losses = self.online.network.generator.losses(*lesson.contexts)
+        settings = self.config.generator
+        weight = settings.entropy_scale * cyclic_weight(lesson.update, settings.entropy_period)
+        return {"reconstruction": losses["reconstruction"].mean(), "entropy": weight * losses["entropy"].mean()}
+
+    def _goal_losses(self, lesson: Lesson) -> dict[str, Tensor]:
+        """Where the agent was when it was rewarded, in the context of another state of the episode."""
+        network = self.online.network.goal
+        if network is None or lesson.goals is None or not len(lesson.goals[1]):
+            return {}
+        return {"goal": network.loss(*lesson.goals)}
+
+
+class Later(Mapping[str, float]):
+    """Metrics of an update that may not be done yet: whoever looks at them waits for it."""
+
+    def __init__(self, study: Future[Study]) -> None:
+        self._study = study
+
+    def __getitem__(self, name: str) -> float:
+        return self._study.result().metrics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._study.result().metrics)
+
+    def __len__(self) -> int:
+        return len(self._study.result().metrics)
+
+
+class StudentProcess:
+    """A student in a process of its own; ``online`` here is a copy that ``catch_up`` brings up to date."""
+
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec, online: Online[SkipperNetwork]) -> None:
+        self._online = online
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from skipper.agents.student import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+        )
+        self._line = ThreadPoolExecutor(1)  # one question after the other
+        self._under_way: deque[Future[Study]] = deque()
+        self._finalizer = weakref.finalize(self, _hang_up, self._process, self._line)
+        shapes = spec._replace(scene=None, oracle=None, symmetries=None)
+        self._ask("begin", config, shapes).result()
+        self.begin_anew()
+
+    def study(self, lesson: Lesson) -> Later:
+        """One update, some time before the next copy of the networks is asked for."""
+        while len(self._under_way) >= LESSONS_AHEAD:
+            self._under_way.popleft().result()
+        study = self._ask("study", _converted(lesson, Tensor, Tensor.numpy))
+        self._under_way.append(study)
+        return Later(study)
+
+    def catch_up(self) -> None:
+        """Wait for all updates, and take over what they made of the networks."""
+        while self._under_way:
+            self._under_way.popleft().result()
+        self._online.load_state_dict(self._ask("state").result())
+
+    def begin_anew(self) -> None:
+        """Let the student go on from the networks as they are here."""
+        self._under_way.clear()
+        self._ask("load", self._online.state_dict()).result()
+
+    def _ask(self, *question: Any) -> Future[Any]:
+        return self._line.submit(_exchange, self._process, question)
+
+
+def _exchange(process: "subprocess.Popen[bytes]", question: tuple[Any, ...]) -> Any:
+    """Send a question and wait for its answer."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        pickle.dump(question, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+        process.stdin.flush()
+        answer = pickle.load(process.stdout)
+    except (EOFError, BrokenPipeError):
+        raise RuntimeError(f"the process that learns has ended, with exit code {process.wait()}") from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _hang_up(process: "subprocess.Popen[bytes]", line: ThreadPoolExecutor) -> None:
+    """The process ends when nothing more can come."""
+    line.shutdown(cancel_futures=True)
+    for end in (process.stdin, process.stdout):
+        assert end is not None
+        end.close()
+    process.wait()
+
+
+def serve() -> None:
+    """Answer the questions of a ``StudentProcess`` on standard input, until it is closed."""
+    # Whoever interrupts a run means the process that asks; it ends this one when it has saved.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    questions, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anyone prints is no answer
+    desk = _Desk()
+    try:
+        while True:
+            name, *arguments = pickle.load(questions)
+            try:
+                answer = getattr(desk, name)(*arguments)
+            except Exception as error:  # whoever asked is to see it
+                answer = error
+            pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
+            answers.flush()
+    except (EOFError, BrokenPipeError):
+        return
+
+
+class _Desk:
+    """The student's side: one method for each question."""
+
+    student: Student
+
+    def begin(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+        prepare_processor(config.network_threads)
+        self.student = Student(config, Online(SkipperNetwork(config, spec), config.learning))
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.student.online.load_state_dict(state)
+
+    def state(self) -> dict[str, Any]:
+        return self.student.online.state_dict()
+
+    def study(self, lesson: Any) -> Study:
+        study = self.student.study(_converted(lesson, np.ndarray, torch.from_numpy))
+        return study._replace(losses=np.empty(0))  # there are no priorities
+
+
+def _converted(value: Any, kind: type, convert: Any) -> Any:
+    """Nested named tuples with everything of a kind converted: arrays travel faster than tensors."""
+    if isinstance(value, kind):
+        return convert(value)
+    if isinstance(value, tuple):
+        parts = [_converted(part, kind, convert) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
