@@ -37,15 +37,16 @@ DEBUG = RunConfig(
 # Everything that measurements found to speed learning up; what is not in the paper is described in docs/deviations.md.
 FAST = RunConfig(
     preset="fast",
-    steps=280_000,
+    steps=600_000,
     environments=64,
+    checkpoint_every=50_000,
     network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
     generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=4),
     planning=PlanningConfig(prune_vertices=False, regenerate="step", doubt=0.5, match_states=True),
     learning=LearningConfig(
-        steps_per_update=8.0,
+        steps_per_update=24.0,
         learning_starts=2_000,
-        sync_every=4_000,
+        sync_every=12_000,
         learning_rate=1e-3,
         final_rate=0.1,
         adam_epsilon=1e-7,
@@ -57,10 +58,18 @@ FAST = RunConfig(
         symmetries=True,
         averaging=0.999,
         epsilon_end=0.4,
-        epsilon_steps=40_000,
+        epsilon_steps=120_000,
     ),
-    replay=ReplayConfig(capacity=100_000, all_pairs=True, pair_episodes=8, pair_endings=0.25, other_episodes=0.1),
-    evaluation=EvaluationConfig(evaluate_every=40_000, evaluation_episodes=50),
+    replay=ReplayConfig(
+        capacity=200_000,
+        all_pairs=True,
+        pair_episodes=8,
+        pair_transitions=12,
+        pair_targets=8,
+        pair_endings=0.25,
+        other_episodes=0.1,
+    ),
+    evaluation=EvaluationConfig(evaluate_every=100_000, evaluation_episodes=50),
 )
 
 PRESETS = {"paper": PAPER, "fast": FAST, "debug": DEBUG}
