@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from skipper.replay.episodes import Episode, EpisodeBuilder
 from skipper.types import Array, Decision, EnvironmentSpec, TimeStep, Transition
 
 Network = TypeVar("Network", bound=nn.Module)
+MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's names
 TASK_IMAGES = 1021  # images that are drawn together; a task's number says which of them is its own
 
 
@@ -45,15 +46,51 @@ def observations_tensor(observation: Array) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(observation))
 
 
+class Block(NamedTuple):
+    """Parameters that lie side by side in one vector, so that one operation changes them all."""
+
+    vector: nn.Parameter
+    parameters: dict[str, nn.Parameter]
+
+    def split(self, vector: Tensor) -> dict[str, Tensor]:
+        """The pieces of a vector of this size that belong to the parameters, in their shapes."""
+        pieces = vector.split([parameter.numel() for parameter in self.parameters.values()])
+        named = zip(self.parameters.items(), pieces, strict=True)
+        return {name: piece.view(parameter.shape) for (name, parameter), piece in named}
+
+    def gradient(self) -> Tensor | None:
+        """That of the whole vector; None where no parameter has one."""
+        gradients = [parameter.grad for parameter in self.parameters.values()]
+        if all(gradient is None for gradient in gradients):
+            return None
+        pairs = zip(self.parameters.values(), gradients, strict=True)
+        return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for p, g in pairs])
+
+
+@torch.no_grad()
+def side_by_side(network: nn.Module) -> list[Block]:
+    """Lay the parameters of each part of a network side by side in memory."""
+    parts: dict[str, dict[str, nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        parts.setdefault(name.partition(".")[0], {})[name] = parameter
+    blocks = []
+    for parameters in parts.values():
+        block = Block(nn.Parameter(torch.cat([p.flatten() for p in parameters.values()])), parameters)
+        for parameter, piece in zip(parameters.values(), block.split(block.vector.data).values(), strict=True):
+            parameter.data = piece
+        blocks.append(block)
+    return blocks
+
+
 class Optimiser:
     """Adam with the gradients clipped by value; one for all parameters of an agent."""
 
     def __init__(self, network: nn.Module, config: LearningConfig) -> None:
-        self._parameters = dict(network.named_parameters())
+        self.blocks = side_by_side(network)
+        self._parameters = list(network.parameters())
         self._clip, self._rate = config.gradient_clip, config.learning_rate
-        self._adam = torch.optim.Adam(
-            self._parameters.values(), lr=config.learning_rate, eps=config.adam_epsilon, fused=True
-        )
+        vectors = [block.vector for block in self.blocks]
+        self._adam = torch.optim.Adam(vectors, lr=config.learning_rate, eps=config.adam_epsilon, fused=True)
 
     def step(self, loss: Tensor, share: float = 1.0) -> float:
         """One update at ``share`` of the learning rate; returns the loss as a number, which must be finite."""
@@ -61,31 +98,41 @@ class Optimiser:
         self._adam.param_groups[0]["lr"] = share * self._rate
         if not np.isfinite(value):
             raise NotFiniteError(f"the loss became {value}")
-        self._adam.zero_grad(set_to_none=True)
+        for parameter in self._parameters:
+            parameter.grad = None
         loss.backward()
-        gradients = [p.grad for p in self._parameters.values() if p.grad is not None]
-        if not torch.isfinite(torch.nn.utils.get_total_norm(gradients)):
-            raise NotFiniteError("a gradient became infinite or not a number")
-        torch.nn.utils.clip_grad_value_(self._parameters.values(), self._clip)
+        for block in self.blocks:
+            block.vector.grad = block.gradient()  # where there is none, Adam leaves the block alone
+            if block.vector.grad is not None:
+                if not torch.isfinite(block.vector.grad.sum()):
+                    raise NotFiniteError("a gradient became infinite or not a number")
+                block.vector.grad.clamp_(-self._clip, self._clip)
         self._adam.step()
-        # The fused kernel does not say that it changed the weights, and what is remembered of them must know.
-        torch.autograd.graph.increment_version(list(self._parameters.values()))
+        # Nothing says that the weights have changed, and what is remembered of them must know.
+        torch.autograd.graph.increment_version(self._parameters)
         return value
 
     def state_dict(self) -> dict[str, Any]:
         """Adam's moments and counts, by the names of the parameters."""
-        state = self._adam.state
-        return {
-            name: {key: moment.numpy().copy() for key, moment in state[parameter].items()}
-            for name, parameter in self._parameters.items()
-            if parameter in state
-        }
+        saved: dict[str, Any] = {}
+        for block in self.blocks:
+            state = self._adam.state.get(block.vector)
+            if state:
+                count = state["step"].numpy()
+                moments = {key: block.split(state[key]) for key in MOMENTS}
+                for name in block.parameters:
+                    saved[name] = {key: pieces[name].numpy().copy() for key, pieces in moments.items()}
+                    saved[name]["step"] = count.copy()
+        return saved
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Continue with saved moments."""
-        for name, moments in saved.items():
-            tensors = {key: torch.from_numpy(moment.copy()) for key, moment in moments.items()}
-            self._adam.state[self._parameters[name]] = tensors
+        for block in self.blocks:
+            found = [saved[name] for name in block.parameters if name in saved]
+            if found:
+                moments = {key: np.concatenate([each[key].ravel() for each in found]) for key in MOMENTS}
+                state = {key: torch.from_numpy(moment) for key, moment in moments.items()}
+                self._adam.state[block.vector] = state | {"step": torch.from_numpy(found[0]["step"].copy())}
 
 
 def module_state(module: nn.Module) -> dict[str, Array]:
@@ -111,14 +158,18 @@ class WeightAverage(Generic[Network]):
 
     def __init__(self, network: Network, kept: float) -> None:
         self.network = deepcopy(network).requires_grad_(False)
+        self._vectors = [block.vector.data for block in side_by_side(self.network)]
+        self._weights = list(self.network.parameters())
         self._kept, self._updates = kept, 0
 
     @torch.no_grad()
-    def update(self, network: Network) -> None:
+    def update(self, blocks: list[Block]) -> None:
         """Take in the newest weights; the first ones count for more, so that the beginning is soon forgotten."""
         self._updates += 1
         kept = min(self._kept, self._updates / (self._updates + 10.0))
-        torch._foreach_lerp_(list(self.network.parameters()), list(network.parameters()), 1.0 - kept)
+        for mine, block in zip(self._vectors, blocks, strict=True):
+            mine.lerp_(block.vector, 1.0 - kept)
+        torch.autograd.graph.increment_version(self._weights)
 
     def state_dict(self) -> dict[str, Any]:
         """The average and what it counts."""
@@ -141,7 +192,7 @@ class Online(Generic[Network]):
         """One step down ``loss``, at a share ``rate`` of the learning rate."""
         value = self.optimiser.step(loss, rate)
         if self.average:
-            self.average.update(self.network)
+            self.average.update(self.optimiser.blocks)
         return value
 
     @property

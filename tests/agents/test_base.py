@@ -5,13 +5,14 @@ import pytest
 import torch
 from torch import nn
 
-from skipper.agents.base import Images, LearningCore, WeightAverage
+from skipper.agents.base import Images, LearningCore, Optimiser, WeightAverage, side_by_side
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.agents.skipper import SkipperAgent
-from skipper.config import ReplayConfig
+from skipper.config import LearningConfig, ReplayConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.envs.vector import LavaVectorEnv
+from skipper.nets.layers import seeded_initialisation
 from skipper.presets import DEBUG
 from skipper.training.loop import Loop
 from skipper.types import TimeStep, oracle_of
@@ -90,13 +91,13 @@ def test_an_environment_without_symmetries_is_refused(kind):
 def test_the_average_follows_the_weights_and_forgets_the_beginning():
     network = nn.Linear(1, 1, bias=False)
     nn.init.constant_(network.weight, 5.0)
-    average = WeightAverage(network, 0.9)
+    average, blocks = WeightAverage(network, 0.9), side_by_side(network)
     expected = 5.0
     for update in range(1, 200):
         nn.init.constant_(network.weight, 1.0 + (-1.0) ** update)  # to and fro around 1
         kept = min(0.9, update / (update + 10.0))
         expected = kept * expected + (1.0 - kept) * network.weight.item()
-        average.update(network)
+        average.update(blocks)
     assert average.network.weight.item() == pytest.approx(expected, abs=1e-5)
     assert average.network.weight.item() == pytest.approx(1.0, abs=0.06)
     assert not average.network.weight.requires_grad
@@ -116,3 +117,34 @@ def test_evaluation_and_saved_weights_are_those_of_the_average():
     assert (agent.evaluator(np.random.default_rng(0)).act(step).action == best).mean() > 0.9
     plain = ModelFreeAgent(CONFIG, SPEC).core
     assert plain.evaluated is plain.network
+
+
+def test_a_part_without_gradients_is_left_alone_and_the_others_are_stepped_as_ever():
+    def parts() -> nn.ModuleDict:
+        with seeded_initialisation(0):
+            return nn.ModuleDict({"one": nn.Linear(3, 2), "two": nn.Linear(2, 4)})
+
+    mine, plain = parts(), parts()
+    config = LearningConfig(learning_rate=0.1, gradient_clip=0.5)
+    optimiser = Optimiser(mine, config)
+    adam = torch.optim.Adam(plain.parameters(), lr=0.1, eps=config.adam_epsilon)
+
+    def loss(network: nn.ModuleDict, whole: bool) -> torch.Tensor:
+        out = network["one"](torch.linspace(-1, 1, 3))
+        return (network["two"](out) if whole else out).square().sum()
+
+    for turn in range(6):
+        optimiser.step(loss(mine, turn % 3 == 0))
+        adam.zero_grad(set_to_none=True)
+        loss(plain, turn % 3 == 0).backward()
+        nn.utils.clip_grad_value_(plain.parameters(), 0.5)
+        adam.step()
+    for one, two in zip(mine.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(one, two)
+    saved = optimiser.state_dict()
+    assert (saved["one.weight"]["step"], saved["two.weight"]["step"]) == (6, 2)
+    other = Optimiser(mine, config)
+    other.load_state_dict(saved)
+    for name, moments in other.state_dict().items():
+        for key, array in moments.items():
+            np.testing.assert_array_equal(array, saved[name][key])
