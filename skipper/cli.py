@@ -14,7 +14,7 @@ from rich.table import Table
 from skipper.agents.registry import FIXED, Ingredients, make_fixed
 from skipper.config import EVALUATION_DIFFICULTIES, Dynamics, RunConfig, WorldConfig
 from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import Tasks, evaluation_tasks
+from skipper.envs.tasks import Tasks, evaluation_tasks, training_tasks
 from skipper.presets import preset
 from skipper.training.evaluate import Summary, play, summarise
 from skipper.training.load import load
@@ -87,7 +87,10 @@ class Evaluate:
     run_folder: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(name="run", metavar="RUN")] = None
     """Folder of a trained agent; or name an agent that needs no training."""
     agent: Annotated[str | None, tyro.conf.arg(metavar="|".join(FIXED))] = None
-    """An agent that needs no training."""
+    """An agent that needs no training; or, beside a run of Skipper, another variant, like skipper-once, that plays with
+    its networks."""
+    training: bool = False
+    """Also play the tasks that the run was trained on."""
     difficulties: tuple[float, ...] = EVALUATION_DIFFICULTIES
     """Densities of lava; each task's own is drawn within "spread" of it."""
     spread: float = 0.05
@@ -102,17 +105,22 @@ class Evaluate:
 
     def run(self) -> None:
         """Print the table or the object."""
-        if (self.run_folder is None) == (self.agent is None):
+        if self.run_folder is None and self.agent is None:
             raise ValueError(f"say who plays: either a run folder, or --agent {' or '.join(FIXED)}")
         if self.run_folder is not None:
-            loaded = load(self.run_folder, self.seed)
+            loaded = load(self.run_folder, self.seed, self.agent)
             name, world = loaded.config.agent, self.world.changed(loaded.config.world)
             agent: Agent | None = loaded.agent
             if (world.width, world.height) != (loaded.config.world.width, loaded.config.world.height):
                 raise ValueError("networks are made for one size of grid: --size must be that of the run")
+        elif self.training:
+            raise ValueError("--training needs the folder of a run, whose tasks are then played")
         else:
             name, world, agent = str(self.agent), self.world.changed(WorldConfig()), None
         sets = task_sets(world, self.difficulties, self.episodes, self.seed, self.spread)
+        if self.run_folder is not None and self.training:
+            trained = training_tasks(world, loaded.config.tasks, loaded.config.seed)
+            sets = {"training": trained.subset(np.arange(self.episodes) % len(trained))} | sets
         results = evaluate(name, sets, self.seed, agent)
         if self.json:
             print(json.dumps({level: summary._asdict() for level, summary in results.items()}, indent=2))

@@ -84,9 +84,29 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+# An agent without targets is only good near where it acted well, so it explores less; and it learns from single
+# transitions, which takes more and smaller steps.
+MODELFREE_LEARNING: dict[str, dict[str, Any]] = {
+    "fast": {"epsilon_end": 0.05, "steps_per_update": 12.0, "learning_rate": 5e-4}
+}
+
+
 def preset(name: str, agent: str) -> RunConfig:
     """The configuration that a run of ``agent`` begins with."""
     if name not in PRESETS:
         raise ValueError(nearest_name("preset", name, PRESETS))
     base = PRESETS[name]
+    if agent == "modelfree":
+        base = replace(base, learning=replace(base.learning, **MODELFREE_LEARNING.get(name, {})))
     return replace(base, agent=agent, planning=replace(base.planning, **VARIANTS.get(agent, {})))
+
+
+def as_variant(config: RunConfig, agent: str) -> RunConfig:
+    """The configuration of a trained Skipper whose networks play as another variant."""
+    for name in (config.agent, agent):
+        if name not in VARIANTS:
+            raise ValueError(
+                f"only variants of Skipper play with each other's networks: {', '.join(VARIANTS)}; not {name!r}"
+            )
+    undone = {field: getattr(PRESETS[config.preset].planning, field) for field in VARIANTS[config.agent]}
+    return replace(config, agent=agent, planning=replace(config.planning, **(undone | VARIANTS[agent])))

@@ -98,6 +98,15 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     printed = capsys.readouterr().out
     assert "true instead of learned" in printed
     assert "walks that fail at 2" in printed
+    few = ["--episodes", "7", "--difficulties", "0.35", "--training", "--json"]
+    played = {}
+    for variant in ("skipper-once", "skipper-oracle"):
+        skipper("evaluate", str(tmp_path / "run"), "--agent", variant, *few, monkeypatch=monkeypatch)
+        played[variant] = json.loads(capsys.readouterr().out)
+    assert set(played["skipper-once"]) == {"training", "0.35"}
+    assert played["skipper-oracle"]["training"]["success"] == 1.0
+    assert played["skipper-oracle"]["training"]["episodes"] == 7
+    assert played["skipper-once"]["0.35"]["success"] < 1.0
     other = ["--agent", "modelfree", "--preset", "debug", "--steps", "40"]
     skipper("train", *other, "--out", str(tmp_path / "mf"), monkeypatch=monkeypatch)
     with pytest.raises(SystemExit, match="'modelfree' does not plan"):
@@ -154,7 +163,7 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         (["--agent", "optimall"], "did you mean 'optimal'"),
         (["--agent", "modelfree"], "must be trained first"),
         ([], "say who plays"),
-        (["somewhere", "--agent", "random"], "say who plays"),
+        (["--agent", "random", "--training"], "--training needs the folder of a run"),
         (["somewhere"], "somewhere is not a run folder"),
         (["--agent", "random", "--size", "2"], "at least 3"),
         (["--agent", "random", "--size", "2", "3", "4"], "one or two numbers"),

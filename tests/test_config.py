@@ -14,7 +14,7 @@ from skipper.config import (
     from_dict,
     to_dict,
 )
-from skipper.presets import DEBUG, PAPER, preset
+from skipper.presets import DEBUG, PAPER, as_variant, preset
 
 
 def test_field_and_most_lava_of_the_paper():
@@ -170,3 +170,22 @@ def test_no_two_fields_of_a_run_share_a_name():
         value = getattr(PAPER, entry.name)
         names += [inner.name for inner in fields(value)] if is_dataclass(value) else [entry.name]
     assert len(names) == len(set(names))
+
+
+def test_variants_play_with_each_others_networks():
+    once, regen = preset("fast", "skipper-once"), preset("fast", "skipper-regen")
+    assert as_variant(regen, "skipper-once") == once
+    assert as_variant(once, "skipper-regen") == regen
+    assert as_variant(once, "skipper-goal").planning == replace(regen.planning, always_goal=True)
+    doubting = replace(once, planning=replace(once.planning, doubt=0.3))
+    assert as_variant(doubting, "skipper-regen").planning == replace(regen.planning, doubt=0.3)
+    for config, agent in ((regen, "modelfree"), (preset("fast", "modelfree"), "skipper-once")):
+        with pytest.raises(ValueError, match=r"only variants of Skipper.*not 'modelfree'"):
+            as_variant(config, agent)
+
+
+def test_the_fast_preset_gives_the_baseline_its_own_exploration():
+    plain, baseline = preset("fast", "skipper-regen").learning, preset("fast", "modelfree").learning
+    assert baseline.epsilon_end < plain.epsilon_end
+    assert baseline.symmetries
+    assert preset("paper", "modelfree").learning == preset("paper", "skipper-once").learning

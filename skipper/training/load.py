@@ -9,7 +9,7 @@ from skipper.agents.skipper import SkipperActor
 from skipper.config import RunConfig
 from skipper.envs.spec import environment_spec
 from skipper.planning.proxy import ProxyProblem
-from skipper.presets import VARIANTS
+from skipper.presets import VARIANTS, as_variant
 from skipper.training.folder import read_config, read_weights
 from skipper.types import Agent, Array, TimeStep, scene_of
 
@@ -63,10 +63,15 @@ class LoadedAgent:
         self._first = True
 
 
-def load(path: str | Path, seed: int = 0) -> LoadedAgent:
-    """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions."""
+def load(path: str | Path, seed: int = 0, agent: str | None = None) -> LoadedAgent:
+    """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
+
+    ``agent`` is another variant of Skipper that is to play with the networks of the run.
+    """
     path = Path(path)
     config = read_config(path)
     weights = read_weights(path, config)
     kind = learner_kind(config.agent)
+    if agent is not None:
+        config = as_variant(config, agent)
     return LoadedAgent(config, kind.play(config, environment_spec(config.world), weights, np.random.default_rng(seed)))

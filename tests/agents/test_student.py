@@ -64,6 +64,17 @@ def test_learning_apart_changes_nothing():
         np.testing.assert_array_equal(array, there.learner.weights()[name])
 
 
+def test_variants_that_practise_learn_the_same():
+    once, regen = (
+        loop_of(replace(CONFIG, planning=replace(CONFIG.planning, regenerate=when))) for when in ("once", "step")
+    )
+    while once.step < 500:
+        assert once.advance() == regen.advance()
+    assert once.updates > 250
+    for name, array in once.learner.weights().items():
+        np.testing.assert_array_equal(array, regen.learner.weights()[name])
+
+
 def test_learning_apart_goes_on_from_a_saved_state():
     loop, other = loop_of(apart(CONFIG)), loop_of(apart(CONFIG))
     while loop.step < 400:
