@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from skipper.cli import main
+from skipper.experiments.ablate import CHANGES
 from skipper.training.diagnose import REPLACED
 from skipper.training.folder import read_config
 
@@ -98,6 +99,11 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     printed = capsys.readouterr().out
     assert "true instead of learned" in printed
     assert "walks that fail at 2" in printed
+    one = ["--episodes", "4", "--difficulties", "0.55", "--json"]
+    skipper("ablate", str(tmp_path / "run"), *one, monkeypatch=monkeypatch)
+    ablated = json.loads(capsys.readouterr().out)
+    assert set(ablated) == set(CHANGES)
+    assert ablated["no doubt"]["0.55"]["episodes"] == 4
     few = ["--episodes", "7", "--difficulties", "0.35", "--training", "--json"]
     played = {}
     for variant in ("skipper-once", "skipper-oracle"):
@@ -183,3 +189,14 @@ def test_unknown_options_are_refused_with_the_nearest_name():
     run = subprocess.run([program, "evaluate", "--episods", "3"], capture_output=True, text=True, check=False)
     assert run.returncode == 2
     assert "--episodes" in run.stderr
+
+
+def test_comparing_two_agents(monkeypatch, capsys, tmp_path):
+    for name, agent in (("one", "optimal"), ("two", "random")):
+        skipper("evaluate", "--agent", agent, "--episodes", "20", "--json", monkeypatch=monkeypatch)
+        (tmp_path / name).write_text(capsys.readouterr().out)
+    files = ["--better", str(tmp_path / "one"), "--worse", str(tmp_path / "two")]
+    skipper("compare", *files, "--json", monkeypatch=monkeypatch)
+    assert json.loads(capsys.readouterr().out)["difference"] == 1.0
+    skipper("compare", *files, monkeypatch=monkeypatch)
+    assert "difference +1.000" in capsys.readouterr().out

@@ -41,10 +41,12 @@ class Patient:
 
         True vertices are told apart by their states, not by learned descriptions.
         """
-        planning = replace(self._config.planning, truth=truth)
-        if "vertices" in truth:
-            planning = replace(planning, match_states=True)
-        config = replace(self._config, planning=planning)
+        told_apart = {"match_states": True} if "vertices" in truth else {}
+        return self.planning(seed, truth=truth, **told_apart)
+
+    def planning(self, seed: int, **changes: Any) -> SkipperActor:
+        """The agent with other settings of planning, and a new random stream."""
+        config = replace(self._config, planning=replace(self._config.planning, **changes))
         return play_skipper(config, self._spec, self._weights, np.random.default_rng(seed))
 
 

@@ -1,0 +1,1 @@
+"""The commands of ``skipper``, by what they are for; ``cli.py`` puts them together."""

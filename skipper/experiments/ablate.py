@@ -1,0 +1,27 @@
+"""What each setting of planning is worth: one set of networks, one change at a time."""
+
+from typing import Any
+
+from skipper.envs.tasks import Tasks
+from skipper.training.diagnose import Patient
+from skipper.training.evaluate import Summary, play, summarise
+
+# The name of a row, and what is changed in it.
+CHANGES: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "no doubt": {"doubt": 0.0},
+    "12 vertices kept of 32": {"prune_vertices": True, "kept": 12, "checkpoints": 30},
+    "16 vertices": {"prune_vertices": False, "checkpoints": 14},
+    "plans on a trigger": {"regenerate": "trigger"},
+    "checkpoints imagined once": {"regenerate": "once"},
+    "checkpoints met by code": {"match_states": False},
+    "always the goal": {"always_goal": True},
+}
+
+
+def ablate(patient: Patient, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Summary]]:
+    """Success on every set of tasks, for every change."""
+    return {
+        name: {level: summarise(play(patient.planning(seed, **change), tasks, seed)) for level, tasks in sets.items()}
+        for name, change in CHANGES.items()
+    }

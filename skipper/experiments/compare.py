@@ -1,0 +1,82 @@
+"""Is one agent better than another? Tests over tasks and over seeds."""
+
+import json
+import math
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skipper.types import Array
+
+Results = dict[str, dict[str, Any]]  # by difficulty, as ``skipper evaluate --json`` prints them
+
+
+class Comparison(NamedTuple):
+    """The outcome; p-values are of the hypothesis that the first agent is not better."""
+
+    better: list[float]  # mean success over difficulties, a number for each run
+    worse: list[float]
+    difference: float
+    p_tasks: float
+    p_seeds: float
+
+
+def read_results(path: Path) -> Results:
+    """What ``skipper evaluate --json`` printed into a file, unseen tasks only."""
+    try:
+        levels = json.loads(path.read_text())
+        found = {level: row for level, row in levels.items() if level != "training"}
+        for row in found.values():
+            float(row["success"]), int(row["episodes"])
+    except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} does not hold what `skipper evaluate --json` prints: {error}") from error
+    return found
+
+
+def compare(better: list[Results], worse: list[Results]) -> Comparison:
+    """Both tests, of runs that played tasks of the same difficulties."""
+    if not better or not worse:
+        raise ValueError("name at least one file of each agent")
+    levels = set(better[0])
+    if any(set(results) != levels for results in better + worse):
+        raise ValueError("all files must be of the same difficulties")
+    one, two = ([float(np.mean([row["success"] for row in run.values()])) for run in runs] for runs in (better, worse))
+    return Comparison(
+        one,
+        two,
+        difference=float(np.mean(one) - np.mean(two)),
+        p_tasks=_over_tasks(better, worse, sorted(levels)),
+        p_seeds=_over_seeds(np.array(one), np.array(two)),
+    )
+
+
+def _over_tasks(better: list[Results], worse: list[Results], levels: list[str]) -> float:
+    """A z-test of two shares in every level, their differences added up."""
+    difference = variance = 0.0
+    for level in levels:
+        (one, n_one), (two, n_two) = (_pooled([run[level] for run in runs]) for runs in (better, worse))
+        share = (one * n_one + two * n_two) / (n_one + n_two)
+        difference += one - two
+        variance += share * (1.0 - share) * (1.0 / n_one + 1.0 / n_two)
+    if variance == 0.0:
+        return 1.0 if difference <= 0.0 else 0.0
+    return math.erfc(difference / math.sqrt(2.0 * variance)) / 2.0
+
+
+def _pooled(rows: list[dict[str, Any]]) -> tuple[float, int]:
+    """Success and number of the episodes of several runs."""
+    count = sum(row["episodes"] for row in rows)
+    return sum(row["success"] * row["episodes"] for row in rows) / count, count
+
+
+def _over_seeds(better: Array, worse: Array) -> float:
+    """The share of all divisions of the runs in which the first group is ahead by as much or more."""
+    runs, count = np.concatenate([better, worse]), len(better)
+    ahead = better.mean() - worse.mean()
+    divisions = []
+    for chosen in combinations(range(len(runs)), count):
+        others = np.delete(runs, chosen)
+        divisions.append(runs[list(chosen)].mean() - others.mean() >= ahead - 1e-12)
+    return float(np.mean(divisions))
