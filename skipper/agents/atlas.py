@@ -6,6 +6,7 @@ cell.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,19 +16,37 @@ from skipper.agents.base import observations_tensor
 from skipper.agents.checkpoints import pair_rewards, pair_ways
 from skipper.agents.estimators import EstimatorNetwork, WeightsWatch
 from skipper.hashing import content_hashes
-from skipper.planning.proxy import LazyEdges, Vertices
+from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
 from skipper.types import Array, Scene
 
 MOST_PAIRS = 2**26  # about 1 GB: 3,200 scenes of 12x12 cells, 170 of 25x25
+
+
+class Question(NamedTuple):
+    """P pairs of states that are asked for."""
+
+    sigma: Tensor  # (M, D) partial states of the vertices that take part
+    involved: Array  # (R, N) bool, which these are
+    source: Array  # (P,) into sigma
+    target: Array  # (P,) into sigma
+    places: tuple[Array, Array, Array]  # (P,) each, where on the pages the answers belong
 
 
 class Atlas:
     """One page for each environment: what the estimators say of the cells of its scene and of pairs of them."""
 
     def __init__(
-        self, network: EstimatorNetwork, scene: Scene, partial: Callable[[Tensor], Tensor], discount: float
+        self,
+        network: EstimatorNetwork,
+        scene: Scene,
+        partial: Callable[[Tensor], Tensor],
+        discount: float,
+        *,
+        back: bool = True,
     ) -> None:
+        """``back`` says whether anyone asks for ways back to the current state."""
         self._network, self._scene, self._partial, self._discount = network, scene, partial, discount
+        self._back = back
         self._watch = WeightsWatch(network)
         self._rows = np.zeros(0, np.int64)
         self._make_pages(0, 0)
@@ -66,47 +85,49 @@ class Atlas:
         shape = vertices.present.shape
         cells = self._scene.agent_cell(vertices.observation.reshape(-1, *vertices.observation.shape[2:])).reshape(shape)
         at = self._rows[:, None, None], cells[:, :, None], cells[:, None, :]
-        present = vertices.present[:, :, None] & vertices.present[:, None, :]
-        self._explore(vertices, cells, at, present & ~self._known[at])
+        wanted = vertices.present[:, :, None] & vertices.present[:, None, :]
+        if not self._back:
+            wanted[:, :, CURRENT] = False
+        self._explore(vertices, cells, wanted & ~self._known[at])
 
         def reward(usable: Array) -> Array:
-            self._price(vertices, at, usable & ~self._paid[at])
+            self._price(vertices, cells, usable & ~self._paid[at])
             return np.where(usable, self._reward[at], 0.0)
 
-        distance, gamma = self._distance[at].astype(np.float64), self._gamma[at].astype(np.float64)
+        distance = np.where(self._known[at], self._distance[at], np.inf).astype(np.float64)
+        gamma = self._gamma[at].astype(np.float64)
         return LazyEdges(
             distance, gamma, self._terminal[at[0][..., 0], cells], self._action[at].astype(np.int64), reward
         )
 
     @torch.no_grad()
-    def _explore(self, vertices: Vertices, cells: Array, at: tuple[Array, ...], new: Array) -> None:
+    def _explore(self, vertices: Vertices, cells: Array, new: Array) -> None:
         """Estimate and write down the ways ``new`` (R, N, N) bool."""
         if not new.any():
             return
-        sigma, involved, source, target = self._pairs(vertices, new)
+        sigma, involved, source, target, places = self._pairs(vertices, cells, new)
         rows = np.broadcast_to(self._rows[:, None], cells.shape)[involved]
         ending = self._network.terminal(sigma).argmax(-1) == 1
         self._terminal[rows, cells[involved]] = ending.numpy()
-        places = tuple(np.broadcast_to(index, new.shape)[new] for index in at)
         found = pair_ways(self._network, sigma, source, target, self._discount)
         self._action[places], self._distance[places], self._gamma[places] = found
         self._known[places] = True
 
     @torch.no_grad()
-    def _price(self, vertices: Vertices, at: tuple[Array, ...], new: Array) -> None:
+    def _price(self, vertices: Vertices, cells: Array, new: Array) -> None:
         """Estimate and write down the rewards of the ways ``new`` (R, N, N) bool."""
         if not new.any():
             return
-        sigma, _, source, target = self._pairs(vertices, new)
-        places = tuple(np.broadcast_to(index, new.shape)[new] for index in at)
+        sigma, _, source, target, places = self._pairs(vertices, cells, new)
         action = self._action[places].astype(np.int64)
         self._reward[places] = pair_rewards(self._network, sigma, source, target, action)
         self._paid[places] = True
 
-    def _pairs(self, vertices: Vertices, wanted: Array) -> tuple[Tensor, Array, Array, Array]:
-        """Partial states (M, D) of the vertices of ``wanted`` pairs, which these are (R, N), and the pairs (P,)."""
+    def _pairs(self, vertices: Vertices, cells: Array, wanted: Array) -> Question:
+        """What is needed to estimate the ``wanted`` pairs, (R, N, N) bool."""
         involved: Array = np.logical_or(wanted.any(1), wanted.any(2))
         place = np.cumsum(involved).reshape(involved.shape) - 1
         problem, source, target = np.nonzero(wanted)
         sigma = self._partial(observations_tensor(vertices.observation[involved]))
-        return sigma, involved, place[problem, source], place[problem, target]
+        places = self._rows[problem], cells[problem, source], cells[problem, target]
+        return Question(sigma, involved, place[problem, source], place[problem, target], places)

@@ -74,7 +74,9 @@ class SkipperPolicy:
         )
         discount = config.learning.task_discount
         wanted = atlas and "edges" not in config.planning.truth
-        self._atlas = Atlas(network.estimators, self._scene, self._partial, discount) if wanted else None
+        # Edges into the current state go in any case; before that, clustering asks for them.
+        back = config.planning.prune_vertices
+        self._atlas = Atlas(network.estimators, self._scene, self._partial, discount, back=back) if wanted else None
         self.walk: Walk | None = None
 
     def decide(self, timestep: TimeStep) -> Decision:

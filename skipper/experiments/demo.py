@@ -16,7 +16,7 @@ from skipper.training.progress import ProgressDisplay
 from skipper.training.recorder import read_evaluations
 from skipper.training.train import Stop, train
 
-STEPS = 48_000  # more than a laptop takes in the time
+STEPS = 150_000  # about what two cores take in the time
 
 
 def train_for(out: Path, minutes: float, seed: int) -> None:
@@ -26,7 +26,7 @@ def train_for(out: Path, minutes: float, seed: int) -> None:
         preset("fast", "skipper-regen"),
         seed=seed,
         steps=STEPS,
-        evaluation=EvaluationConfig(evaluate_every=8_000, evaluation_episodes=20),
+        evaluation=EvaluationConfig(evaluate_every=25_000, evaluation_episodes=20),
     )
     stop = Stop()
     timer = threading.Timer(60.0 * minutes, setattr, (stop, "asked", True))

@@ -82,3 +82,14 @@ def test_a_new_scene_or_new_weights_turn_the_page(network):
             weight.mul_(1.1)
     atlas.open(ROWS, seen(others, 0))
     assert_same_edges(atlas, network, vertices_at(others, cells))
+
+
+def test_ways_back_are_left_out_where_nobody_asks_for_them(network):
+    atlas = Atlas(network, scene_of(SPEC), network.partial, 0.9, back=False)
+    atlas.open(ROWS, seen(ROWS, 0))
+    vertices = vertices_at(ROWS, np.tile(np.arange(30, 36), (3, 1)))
+    found, plain = atlas.edges(vertices), learned_edges(network, vertices, 0.9)
+    assert (found.distance[:, :, 0] == np.inf).all()
+    both = vertices.present[:, :, None] & vertices.present[:, None]
+    both[:, :, 0] = False
+    np.testing.assert_allclose(found.distance[both], plain.distance[both], rtol=1e-4)
