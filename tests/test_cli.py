@@ -157,7 +157,8 @@ def test_all_benchmarks_run(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["ms_batch64"] > 0
     skipper("bench", "train", "--preset", "debug", "--seconds", "0.5", "--json", monkeypatch=monkeypatch)
     trained = json.loads(capsys.readouterr().out)
-    assert min(trained[name] for name in ("env_steps_per_s", "updates_per_s", "pairs_per_s", "peak_memory_mb")) > 0
+    assert min(trained[name] for name in ("env_steps_per_s", "updates_per_s", "pairs_per_s")) > 0
+    assert trained["peak_memory_mb"]["acting"] > 0
     assert 0.5 < sum(trained["share_of_time"].values()) < 1.05
     skipper("bench", "replay", "--samples", "5000", "--batch", "4", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["batch"] == 4

@@ -13,6 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from skipper.agents.lessons import Lesson
 from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
 from skipper.nets.generator import cyclic_weight
-from skipper.training.processor import prepare_processor
+from skipper.training.processor import peak_memory_mb, prepare_processor
 from skipper.types import Array, EnvironmentSpec
 
 LESSONS_AHEAD = 4  # enough that the student never waits, few enough that it is never far behind
@@ -139,6 +140,11 @@ class StudentProcess:
         self._under_way.clear()
         self._ask("load", self._online.state_dict()).result()
 
+    def usage(self) -> tuple[float, float]:
+        """How many seconds it has studied, and the most memory that it held, in MB."""
+        seconds, megabytes = self._ask("usage").result()
+        return seconds, megabytes
+
     def _ask(self, *question: Any) -> Future[Any]:
         return self._line.submit(_exchange, self._process, question)
 
@@ -192,6 +198,7 @@ class _Desk:
     """The student's side: one method for each question."""
 
     student: Student
+    seconds = 0.0
 
     def begin(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         prepare_processor(config.network_threads)
@@ -204,8 +211,13 @@ class _Desk:
         return self.student.online.state_dict()
 
     def study(self, lesson: Any) -> Study:
+        begin = perf_counter()
         study = self.student.study(_converted(lesson, np.ndarray, torch.from_numpy))
+        self.seconds += perf_counter() - begin
         return study._replace(losses=np.empty(0))  # there are no priorities
+
+    def usage(self) -> tuple[float, float]:
+        return self.seconds, peak_memory_mb()
 
 
 def _converted(value: Any, kind: type, convert: Any) -> Any:

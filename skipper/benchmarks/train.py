@@ -1,14 +1,14 @@
 """How fast a run trains, and what the time goes to: the real loop of acting, storing and learning, measured."""
 
-import resource
-import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from skipper.agents.registry import learner_kind
+from skipper.agents.skipper import SkipperAgent
+from skipper.agents.student import StudentProcess
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
@@ -16,7 +16,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.training.loop import Loop
-from skipper.training.processor import prepare_processor
+from skipper.training.processor import peak_memory_mb, prepare_processor
 
 WARM_UP = 2_000  # environment steps before the first update that counts
 
@@ -53,12 +53,23 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     watch.watch(learner, "act", "acting")
     watch.watch(envs, "step", "environments")
     watch.watch(learner, "observe", "storing")
-    watch.watch(learner, "learn", "learning")
-    steps, updates, pairs = loop.step, loop.updates, 0.0
+    student = learner._student if isinstance(learner, SkipperAgent) else None
+    if isinstance(learner, SkipperAgent):
+        watch.watch(learner._lessons, "prepare", "preparing lessons")
+        watch.watch(student, "study", "waiting for updates" if isinstance(student, StudentProcess) else "updates")
+    else:
+        watch.watch(learner, "learn", "updates")
+    steps, updates, done = loop.step, loop.updates, list[Mapping[str, float]]()
+    studied = student.usage()[0] if isinstance(student, StudentProcess) else 0.0
     begin = perf_counter()
     while perf_counter() < begin + seconds:
-        pairs += sum(metrics.get("pairs", config.learning.batch_size) for metrics in loop.advance())
+        done += loop.advance()
+    pairs = sum(metrics.get("pairs", config.learning.batch_size) for metrics in done)  # waits for the last ones
     passed = perf_counter() - begin
+    memory = {"acting": peak_memory_mb()}
+    if isinstance(student, StudentProcess):
+        until, memory["learning"] = student.usage()
+        watch.seconds["updates, in the other process"] = until - studied
     return {
         "machine": describe_machine(),
         "matmul_gflops": matmul_gflops(1.0),
@@ -69,11 +80,5 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
         "updates_per_s": (loop.updates - updates) / passed,
         "pairs_per_s": pairs / passed,
         "share_of_time": {name: spent / passed for name, spent in watch.seconds.items()},
-        "peak_memory_mb": peak_memory_mb(),
+        "peak_memory_mb": memory,  # by process
     }
-
-
-def peak_memory_mb() -> float:
-    """The most memory that this process ever held, in MB."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / (1e6 if sys.platform == "darwin" else 1e3)  # macOS counts bytes, Linux kilobytes

@@ -21,3 +21,11 @@ def prepare_processor(threads: int) -> None:
         if malloc_settings is not None:
             malloc_settings(_MMAP_THRESHOLD, 32 * _MEGABYTE)
             malloc_settings(_TRIM_THRESHOLD, 512 * _MEGABYTE)
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process ever held, in MB."""
+    import resource  # not on every system
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (1e6 if sys.platform == "darwin" else 1e3)  # macOS counts bytes, Linux kilobytes
