@@ -214,8 +214,9 @@ class LearningConfig:
     delusion_scale: float = 0.0
     """Weight of the distance losses towards imagined states; the paper's delusion suppression uses 0.25."""
     hindsight_bound: bool = False
-    """Believe the episode: a target that it came to k steps later is at most k away. Not in the paper, and only true
-    of deterministic worlds: under slip it is optimistic."""
+    """Believe the episode: a target that it came to k steps later is at most k away, and the way there collects at
+    least what it collected. Not in the paper, and only true of deterministic worlds (under slip it is optimistic) in
+    which shorter ways do not collect less."""
     frozen_acting: bool = False
     """Act in training with the target network, whose partial states can be remembered between copies; not in the
     paper. Evaluation acts with the online network, or with its average."""
@@ -230,8 +231,9 @@ class LearningConfig:
     weights, as the paper does."""
     learn_apart: bool = False
     """Update the networks in a process of their own, while another one acts and prepares what is learned next, where
-    there are two threads or more. Changes nothing but the time. Needs all_pairs and frozen_acting, since neither
-    priorities nor the newest weights are known ahead; agents without targets ignore it."""
+    there are two threads or more; operations then have one thread less each. What is learned is, bit for bit, what one
+    process with that many threads learns. Needs all_pairs and frozen_acting, since neither priorities nor the newest
+    weights are known ahead; agents without targets ignore it."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01
@@ -342,13 +344,12 @@ class RunConfig:
     @property
     def network_threads(self) -> int:
         """Threads that operations of the networks are divided among."""
-        apart = self.learning.learn_apart and self.agent.startswith("skipper")
-        return max(self.threads - 1, 1) if apart else self.threads
+        return self.threads - 1 if self.learns_apart else self.threads
 
     @property
     def learns_apart(self) -> bool:
         """Whether there is a second process."""
-        return self.learning.learn_apart and self.threads > 1
+        return self.learning.learn_apart and self.agent.startswith("skipper") and self.threads > 1
 
     def __post_init__(self) -> None:
         _check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")

@@ -108,5 +108,7 @@ def as_variant(config: RunConfig, agent: str) -> RunConfig:
             raise ValueError(
                 f"only variants of Skipper play with each other's networks: {', '.join(VARIANTS)}; not {name!r}"
             )
+    if config.preset not in PRESETS:
+        raise ValueError(nearest_name("preset", config.preset, PRESETS))
     undone = {field: getattr(PRESETS[config.preset].planning, field) for field in VARIANTS[config.agent]}
     return replace(config, agent=agent, planning=replace(config.planning, **(undone | VARIANTS[agent])))

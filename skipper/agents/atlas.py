@@ -90,12 +90,14 @@ class Atlas:
             wanted[:, :, CURRENT] = False
         self._explore(vertices, cells, wanted & ~self._known[at])
 
-        def reward(usable: Array) -> Array:
-            self._price(vertices, cells, usable & ~self._paid[at])
-            return np.where(usable, self._reward[at], 0.0)
+        known = self._known[at]
 
-        distance = np.where(self._known[at], self._distance[at], np.inf).astype(np.float64)
-        gamma = self._gamma[at].astype(np.float64)
+        def reward(usable: Array) -> Array:
+            self._price(vertices, cells, usable & known & ~self._paid[at])
+            return np.where(usable & known, self._reward[at], 0.0)
+
+        distance = np.where(known, self._distance[at], np.inf).astype(np.float64)
+        gamma = np.where(known, self._gamma[at], 0.0).astype(np.float64)
         return LazyEdges(
             distance, gamma, self._terminal[at[0][..., 0], cells], self._action[at].astype(np.int64), reward
         )

@@ -127,9 +127,10 @@ class Optimiser:
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Continue with saved moments."""
+        self._adam.state.clear()
         for block in self.blocks:
-            found = [saved[name] for name in block.parameters if name in saved]
-            if found:
+            if any(name in saved for name in block.parameters):
+                found = [saved[name] for name in block.parameters]
                 moments = {key: np.concatenate([each[key].ravel() for each in found]) for key in MOMENTS}
                 state = {key: torch.from_numpy(moment) for key, moment in moments.items()}
                 self._adam.state[block.vector] = state | {"step": torch.from_numpy(found[0]["step"].copy())}

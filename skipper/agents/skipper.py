@@ -1,6 +1,7 @@
 """Skipper: walk to the checkpoint that a proxy problem's solution names, then plan again (Sec. 3, Alg. 1)."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -110,7 +111,7 @@ class SkipperPolicy:
         config = self.config.planning
         if config.always_goal:
             return timestep.first | ~walk.aiming
-        if config.regenerate == "step" and not self._practice:
+        if config.regenerate == "step":
             return np.ones(len(code), bool)
         if config.match_states:
             seen = timestep.observation[:, None]
@@ -138,7 +139,7 @@ class SkipperPolicy:
         observation = timestep.observation[rows]
         goal = self._goal(observation, timestep.goal[rows])
         if config.always_goal or self._practice:
-            walk.target[rows] = goal if config.always_goal else self._exercise(observation, goal)
+            walk.target[rows] = self._exercise(observation, goal) if self._practice else goal
             walk.target_code[rows], walk.planned_code[rows] = self._codes(walk.target[rows]), code[rows]
             walk.aiming[rows], walk.steps[rows] = True, 0
             walk.kept[rows] = False  # nothing on the way counts as a checkpoint
@@ -285,7 +286,11 @@ class SkipperAgent:
         settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
         network = self.core.target_network if settings.frozen_acting else self.core.network
         memory = self._memory if settings.frozen_acting else None
-        return SkipperPolicy(network, self.config, self.spec, rng, practice=settings.practice, memory=memory)
+        config = self.config
+        if settings.practice:  # all variants practise alike: they walk to a target until they meet it, or time runs out
+            planning = replace(config.planning, regenerate="trigger", always_goal=False, truth=())
+            config = replace(config, planning=planning)
+        return SkipperPolicy(network, config, self.spec, rng, practice=settings.practice, memory=memory)
 
     # Acting
 

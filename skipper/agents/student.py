@@ -9,10 +9,12 @@ import pickle
 import signal
 import subprocess
 import sys
+import traceback
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -109,7 +111,8 @@ class StudentProcess:
     def __init__(self, config: RunConfig, spec: EnvironmentSpec, online: Online[SkipperNetwork]) -> None:
         self._online = online
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from skipper.agents.student import serve; serve()"],
+            # Not the folder that it is started in, but what this process imports from.
+            [sys.executable, "-P", "-c", "from skipper.agents.student import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
@@ -127,10 +130,14 @@ class StudentProcess:
             self._under_way.popleft().result()
         study = self._ask("study", _converted(lesson, Tensor, Tensor.numpy))
         self._under_way.append(study)
+        self._news = True
         return Later(study)
 
     def catch_up(self) -> None:
         """Wait for all updates, and take over what they made of the networks."""
+        if not self._news:
+            return
+        self._news = False
         while self._under_way:
             self._under_way.popleft().result()
         self._online.load_state_dict(self._ask("state").result())
@@ -138,6 +145,7 @@ class StudentProcess:
     def begin_anew(self) -> None:
         """Let the student go on from the networks as they are here."""
         self._under_way.clear()
+        self._news = False
         self._ask("load", self._online.state_dict()).result()
 
     def usage(self) -> tuple[float, float]:
@@ -157,8 +165,8 @@ def _exchange(process: "subprocess.Popen[bytes]", question: tuple[Any, ...]) -> 
         pickle.dump(question, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
         process.stdin.flush()
         answer = pickle.load(process.stdout)
-    except (EOFError, BrokenPipeError):
-        raise RuntimeError(f"the process that learns has ended, with exit code {process.wait()}") from None
+    except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+        raise ChildProcessError(f"the process that learns has ended, with exit code {process.wait()}") from None
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -169,7 +177,8 @@ def _hang_up(process: "subprocess.Popen[bytes]", line: ThreadPoolExecutor) -> No
     line.shutdown(cancel_futures=True)
     for end in (process.stdin, process.stdout):
         assert end is not None
-        end.close()
+        with suppress(BrokenPipeError):
+            end.close()
     process.wait()
 
 
@@ -181,17 +190,33 @@ def serve() -> None:
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anyone prints is no answer
     desk = _Desk()
-    try:
-        while True:
+    while True:
+        try:
             name, *arguments = pickle.load(questions)
-            try:
-                answer = getattr(desk, name)(*arguments)
-            except Exception as error:  # whoever asked is to see it
-                answer = error
-            pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
+        except (EOFError, pickle.UnpicklingError):  # nobody asks any more, or died in the middle of a question
+            return
+        try:
+            answer = _packed(getattr(desk, name)(*arguments))
+        except Exception as error:  # whoever asked is to see it
+            answer = _packed_error(error)
+        try:
+            answers.write(answer)
             answers.flush()
-    except (EOFError, BrokenPipeError):
-        return
+        except BrokenPipeError:
+            return
+
+
+def _packed(answer: Any) -> bytes:
+    return pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _packed_error(error: Exception) -> bytes:
+    """The error with a note that says where it came from, or in words where it cannot travel."""
+    error.add_note(traceback.format_exc())
+    try:
+        return _packed(error)
+    except Exception:
+        return _packed(RuntimeError(repr(error)))
 
 
 class _Desk:

@@ -52,7 +52,7 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     watch = Stopwatch()
     watch.watch(learner, "act", "acting")
     watch.watch(envs, "step", "environments")
-    watch.watch(learner, "observe", "storing")
+    watch.watch(learner, "observe", "storing, and waiting for copies of the networks")
     student = learner._student if isinstance(learner, SkipperAgent) else None
     if isinstance(learner, SkipperAgent):
         watch.watch(learner._lessons, "prepare", "preparing lessons")

@@ -91,8 +91,8 @@ def learner_with_experience(config: RunConfig) -> Learner:
 def bench_update(name: str, seconds: float) -> dict[str, Any]:
     """One update of Skipper at the preset ``name``, and beside it one of the model-free baseline."""
     config = preset(name, "skipper-goal")  # learns like all variants, and gathers its experience without planning
-    config = replace(config, learning=replace(config.learning, learn_apart=False))  # its operations must be seen here
     prepare_processor(config.network_threads)
+    config = replace(config, learning=replace(config.learning, learn_apart=False))  # its operations must be seen here
     modelfree = learner_with_experience(preset(name, "modelfree"))
     return {
         "machine": describe_machine(),

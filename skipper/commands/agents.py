@@ -65,7 +65,7 @@ class Evaluate:
     """An agent that needs no training; or, beside a run of Skipper, another variant, like skipper-once, that plays with
     its networks."""
     training: bool = False
-    """Also play the tasks that the run was trained on."""
+    """Also play the tasks that the run was trained on, each once."""
     difficulties: tuple[float, ...] = EVALUATION_DIFFICULTIES
     """Densities of lava; each task's own is drawn within "spread" of it."""
     spread: float = 0.05
@@ -95,7 +95,7 @@ class Evaluate:
         sets = task_sets(world, self.difficulties, self.episodes, self.seed, self.spread)
         if self.run_folder is not None and self.training:
             trained = training_tasks(world, loaded.config.tasks, loaded.config.seed)
-            sets = {"training": trained.subset(np.arange(self.episodes) % len(trained))} | sets
+            sets = sets | {"training": trained.subset(np.arange(min(self.episodes, len(trained))))}
         results = evaluate(name, sets, self.seed, agent)
         if self.json:
             print(json.dumps({level: summary._asdict() for level, summary in results.items()}, indent=2))

@@ -94,8 +94,9 @@ class Compare:
     """Test whether one agent is better than another, from what ``skipper evaluate --json`` printed for several seeds.
 
     Two tests, both one-sided. "over tasks" asks whether these networks are better on other tasks: a z-test of the
-    success rates, difficulty by difficulty. "over seeds" asks whether other seeds would be better too: all ways to
-    divide the runs into two groups (of three and three there are 20, so that it cannot fall below 0.05).
+    success rates, difficulty by difficulty, in which all episodes count as independent. "over seeds" asks whether
+    other seeds would be better too: all ways to divide the runs into two groups (of three and three there are 20, so
+    that it cannot fall below 0.05).
 
     Example: skipper compare --better regen-0.json regen-1.json --worse once-0.json once-1.json
     """

@@ -4,13 +4,23 @@ import json
 import math
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from skipper.types import Array
 
-Results = dict[str, dict[str, Any]]  # by difficulty, as ``skipper evaluate --json`` prints them
+MOST_DIVISIONS = 1_000_000
+
+
+class Row(NamedTuple):
+    """A run on tasks of one difficulty."""
+
+    success: float  # a share
+    episodes: int
+
+
+Results = dict[str, Row]  # by difficulty
 
 
 class Comparison(NamedTuple):
@@ -27,12 +37,13 @@ def read_results(path: Path) -> Results:
     """What ``skipper evaluate --json`` printed into a file, unseen tasks only."""
     try:
         levels = json.loads(path.read_text())
-        found = {level: row for level, row in levels.items() if level != "training"}
-        for row in found.values():
-            float(row["success"]), int(row["episodes"])
+        rows = {level: Row(float(row["success"]), int(row["episodes"])) for level, row in levels.items()}
     except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
-        raise ValueError(f"{path} does not hold what `skipper evaluate --json` prints: {error}") from error
-    return found
+        raise ValueError(f"{path} does not hold what `skipper evaluate --json` prints: {error!r}") from error
+    rows.pop("training", None)
+    if not rows or not all(0.0 <= row.success <= 1.0 and row.episodes > 0 for row in rows.values()):
+        raise ValueError(f"{path} does not hold shares of episodes on unseen tasks")
+    return rows
 
 
 def compare(better: list[Results], worse: list[Results]) -> Comparison:
@@ -42,7 +53,7 @@ def compare(better: list[Results], worse: list[Results]) -> Comparison:
     levels = set(better[0])
     if any(set(results) != levels for results in better + worse):
         raise ValueError("all files must be of the same difficulties")
-    one, two = ([float(np.mean([row["success"] for row in run.values()])) for run in runs] for runs in (better, worse))
+    one, two = ([float(np.mean([row.success for row in run.values()])) for run in runs] for runs in (better, worse))
     return Comparison(
         one,
         two,
@@ -53,7 +64,7 @@ def compare(better: list[Results], worse: list[Results]) -> Comparison:
 
 
 def _over_tasks(better: list[Results], worse: list[Results], levels: list[str]) -> float:
-    """A z-test of two shares in every level, their differences added up."""
+    """A z-test of two shares in every level, their differences added up; episodes count as independent."""
     difference = variance = 0.0
     for level in levels:
         (one, n_one), (two, n_two) = (_pooled([run[level] for run in runs]) for runs in (better, worse))
@@ -61,19 +72,21 @@ def _over_tasks(better: list[Results], worse: list[Results], levels: list[str]) 
         difference += one - two
         variance += share * (1.0 - share) * (1.0 / n_one + 1.0 / n_two)
     if variance == 0.0:
-        return 1.0 if difference <= 0.0 else 0.0
+        return 1.0  # all shares are 0 or all are 1
     return math.erfc(difference / math.sqrt(2.0 * variance)) / 2.0
 
 
-def _pooled(rows: list[dict[str, Any]]) -> tuple[float, int]:
+def _pooled(rows: list[Row]) -> Row:
     """Success and number of the episodes of several runs."""
-    count = sum(row["episodes"] for row in rows)
-    return sum(row["success"] * row["episodes"] for row in rows) / count, count
+    count = sum(row.episodes for row in rows)
+    return Row(sum(row.success * row.episodes for row in rows) / count, count)
 
 
 def _over_seeds(better: Array, worse: Array) -> float:
     """The share of all divisions of the runs in which the first group is ahead by as much or more."""
     runs, count = np.concatenate([better, worse]), len(better)
+    if math.comb(len(runs), count) > MOST_DIVISIONS:
+        raise ValueError(f"{len(better)} and {len(worse)} runs are too many to divide in all ways")
     ahead = better.mean() - worse.mean()
     divisions = []
     for chosen in combinations(range(len(runs)), count):

@@ -36,6 +36,6 @@ class StateEncoder(nn.Module):
         return (seen @ vectors).permute(0, 3, 1, 2) + self.mix.narrow(functional.relu(wide, inplace=True))
 
     def plain(self, observation: Tensor) -> Tensor:
-        """The layers one after the other; what ``forward`` is tested against."""
+        """The layers one after the other: what ``forward`` is tested against, and the way for many words."""
         encoded: Tensor = self.mix(self.embed(observation))
         return encoded

@@ -113,6 +113,7 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     imagined[:, [CURRENT, -1]] = False
     delusional = np.isinf(true.distance[:, CURRENT])
     edges = np.isinf(true.distance) & problem.kept[:, :, None] & problem.kept[:, None, :] & ~true.terminal[:, :, None]
+    edges[:, :, CURRENT] = False  # nobody plans with them, and they need not be estimated
     error = np.where(edges, abs(config.longest - np.minimum(problem.edges.distance, config.longest)), 0.0)
     kept = problem.vertices._replace(present=problem.kept)
     ideal = solve(kept, lambda _: true, replace(config, truth=("edges",), prune_vertices=False))

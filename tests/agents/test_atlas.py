@@ -93,3 +93,11 @@ def test_ways_back_are_left_out_where_nobody_asks_for_them(network):
     both = vertices.present[:, :, None] & vertices.present[:, None]
     both[:, :, 0] = False
     np.testing.assert_allclose(found.distance[both], plain.distance[both], rtol=1e-4)
+    assert (found.where(np.ones_like(both)).reward[:, :, 0] == 0.0).all()
+    assert (found.discount[:, :, 0] == 0.0).all()
+    atlas.open(ROWS, seen(ROWS, 1))  # the agents moved on: ways to where they were are asked for now
+    moved = vertices_at(ROWS, np.concatenate([TASKS.table.starts[ROWS, :1], [[35]] * 3], axis=1), now=1)
+    both = moved.present[:, :, None] & moved.present[:, None]
+    both[:, :, 0] = False
+    found, plain = (edges.where(both) for edges in (atlas.edges(moved), learned_edges(network, moved, 0.9)))
+    np.testing.assert_allclose(found.reward[both], plain.reward[both], rtol=1e-4, atol=1e-6)

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from skipper.agents.base import Images, LearningCore, Optimiser, WeightAverage, side_by_side
+from skipper.agents.estimators import WeightsWatch
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.agents.skipper import SkipperAgent
 from skipper.config import LearningConfig, ReplayConfig
@@ -101,6 +102,9 @@ def test_the_average_follows_the_weights_and_forgets_the_beginning():
     assert average.network.weight.item() == pytest.approx(expected, abs=1e-5)
     assert average.network.weight.item() == pytest.approx(1.0, abs=0.06)
     assert not average.network.weight.requires_grad
+    watch = WeightsWatch(average.network)
+    average.update(blocks)
+    assert watch.changed()  # what is remembered of the average must be forgotten
 
 
 def test_evaluation_and_saved_weights_are_those_of_the_average():
@@ -144,7 +148,10 @@ def test_a_part_without_gradients_is_left_alone_and_the_others_are_stepped_as_ev
     saved = optimiser.state_dict()
     assert (saved["one.weight"]["step"], saved["two.weight"]["step"]) == (6, 2)
     other = Optimiser(mine, config)
+    early = other.state_dict()
     other.load_state_dict(saved)
     for name, moments in other.state_dict().items():
         for key, array in moments.items():
             np.testing.assert_array_equal(array, saved[name][key])
+    other.load_state_dict(early)
+    assert not other.state_dict()

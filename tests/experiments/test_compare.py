@@ -3,11 +3,11 @@ import json
 import pytest
 from scipy.stats import norm
 
-from skipper.experiments.compare import compare, read_results
+from skipper.experiments.compare import Row, compare, read_results
 
 
 def results(*success, episodes=100):
-    return {str(level): {"success": share, "episodes": episodes} for level, share in enumerate(success)}
+    return {str(level): Row(share, episodes) for level, share in enumerate(success)}
 
 
 def test_a_clear_difference_is_seen_by_both_tests():
@@ -39,9 +39,12 @@ def test_what_cannot_be_compared_is_refused(tmp_path):
     with pytest.raises(ValueError, match="at least one file"):
         compare([], [results(1.0)])
     path = tmp_path / "run.json"
-    for text in ("nothing", "[1]", '{"0.25": {"success": "much", "episodes": 3}}', '{"0.25": {"success": 1.0}}'):
+    rows = ('"much", "episodes": 3', "1.0", '1.5, "episodes": 3', '0.5, "episodes": 0')
+    for text in ("nothing", "[1]", "{}", *(f'{{"0.25": {{"success": {row}}}}}' for row in rows)):
         path.write_text(text)
         with pytest.raises(ValueError, match="does not hold what"):
             read_results(path)
-    path.write_text(json.dumps({"training": {}} | results(0.5)))
+    with pytest.raises(ValueError, match="too many"):
+        compare([results(1.0)] * 15, [results(0.5)] * 15)
+    path.write_text(json.dumps({level: {"success": 0.5, "episodes": 100} for level in ("training", "0")}))
     assert read_results(path) == results(0.5)

@@ -31,7 +31,7 @@ class CountingLearner:
     def ready(self) -> bool:
         return self.steps >= self.ready_after
 
-    def learn(self, more: bool = False) -> dict[str, float]:
+    def learn(self) -> dict[str, float]:
         self.updates.append(self.steps)
         return {"loss": float(len(self.updates))}
 

@@ -145,11 +145,11 @@ def test_a_loss_that_is_not_a_number_ends_the_run_and_spares_the_checkpoint(tmp_
     kept = {path.name: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()}
     learn = ModelFreeAgent.learn
 
-    def broken(agent, more=False):
+    def broken(agent):
         if agent.core.updates == 60:
             with torch.no_grad():
                 next(agent.core.network.parameters()).fill_(float("nan"))
-        return learn(agent, more)
+        return learn(agent)
 
     with monkeypatch.context() as patch:
         patch.setattr(ModelFreeAgent, "learn", broken)
