@@ -84,11 +84,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-# An agent without targets is only good near where it acted well, so it explores less; and it learns from single
-# transitions, which takes more and smaller steps.
-MODELFREE_LEARNING: dict[str, dict[str, Any]] = {
-    "fast": {"epsilon_end": 0.05, "steps_per_update": 12.0, "learning_rate": 5e-4}
-}
+# An agent without targets is only good near where it acted well, so it explores less; and it learns from few single
+# transitions at a time, which takes smaller steps.
+MODELFREE_LEARNING: dict[str, dict[str, Any]] = {"fast": {"epsilon_end": 0.05, "learning_rate": 5e-4}}
 
 
 def preset(name: str, agent: str) -> RunConfig:
