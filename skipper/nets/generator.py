@@ -13,10 +13,40 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from skipper.config import GeneratorConfig
+from skipper.kernels import kernel
 from skipper.nets.layers import BagOfWords, ResidualBlock
 from skipper.types import Array, EnvironmentSpec
 
-CHUNK = 32  # states that are imagined together: more would not stay in the processor's cache
+
+@kernel
+def _fuse(contexts, descriptions, folded, codes, logits, height):
+    """Add to ``logits`` (B, N, S) what the hidden layer says: the sum of contexts (B, C, S) and descriptions (V, C, S).
+
+    ``folded`` (C, 9) is what a hidden channel adds to a cell's neighbours. One pass, in which nothing leaves the cache.
+    """
+    channels, cells = contexts.shape[1:]
+    added = np.empty((9, cells), np.float32)
+    for row in range(len(codes)):
+        for place in range(codes.shape[1]):
+            added[:] = 0.0
+            for channel in range(channels):
+                one, two = contexts[row, channel], descriptions[codes[row, place], channel]
+                for neighbour in range(9):
+                    weight = folded[channel, neighbour]
+                    for cell in range(cells):
+                        added[neighbour, cell] += weight * max(one[cell] + two[cell], np.float32(0.0))
+            _give_to_neighbours(added, logits[row, place], height)
+
+
+@kernel
+def _give_to_neighbours(added, logits, height):
+    """Add what every cell gives to itself and its eight neighbours, (9, S), to ``logits`` (S,)."""
+    width = len(logits) // height
+    for neighbour in range(9):
+        right, down = neighbour // 3 - 1, neighbour % 3 - 1
+        for x in range(max(-right, 0), min(width, width - right)):
+            for y in range(max(-down, 0), min(height, height - down)):
+                logits[(x + right) * height + y + down] += added[neighbour, x * height + y]
 
 
 class PartialDescription(nn.Module):
@@ -89,48 +119,43 @@ class Fuser(nn.Module):
     def forward(self, context: Tensor, bits: Tensor) -> Tensor:
         """(B, width, W, H) contexts and (B, bits, 2) one-hot to logits (B, S)."""
         joint = torch.cat([context, self.describe(bits)], 1)
-        kernel, bias = self._folded()
+        folded, bias = self._folded()
         hidden = functional.relu(self.mix.widen(functional.relu(joint)), inplace=True)
-        found = _sum_of_neighbours(_by_cell(hidden) @ kernel, (hidden.shape[2], hidden.shape[3]))
+        found = _sum_of_neighbours(_by_cell(hidden) @ folded, (hidden.shape[2], hidden.shape[3]))
         return found + bias + self.locate(joint).flatten(1)
 
     def context_part(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, width, W, H) to what contexts add to the hidden layer (B, S, C), bias included, and to the logits."""
+        """(B, width, W, H) to what contexts add to the hidden layer (B, C, S), bias included, and to the logits."""
         widened = functional.conv2d(
             functional.relu(context), self.mix.widen.weight[:, : self.width], self.mix.widen.bias, padding=1
         )
         skipped = functional.conv2d(context, self.locate.weight[:, : self.width], self.locate.bias)
-        return _by_cell(widened), skipped.flatten(1)
+        return widened.flatten(2), skipped.flatten(1)
 
     def bits_part(self, bits: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, bits, 2) one-hot to what descriptions add to the hidden layer (N, S, C) and to the logits (N, S)."""
+        """(N, bits, 2) one-hot to what descriptions add to the hidden layer (N, C, S) and to the logits (N, S)."""
         described = self.describe(bits)
         widened = functional.conv2d(functional.relu(described), self.mix.widen.weight[:, self.width :], padding=1)
         skipped = functional.conv2d(described, self.locate.weight[:, self.width :])
-        return _by_cell(widened), skipped.flatten(1)
+        return widened.flatten(2), skipped.flatten(1)
 
     @torch.no_grad()
     def imagine(self, context: Tensor, codes: Tensor, bits: int) -> Tensor:
         """Contexts (B, width, W, H) with the descriptions that codes (B, N) name, to logits (B, N, S)."""
-        (B, N), size = codes.shape, (context.shape[2], context.shape[3])  # noqa: N806
         hidden, skipped = self.context_part(context)
-        all_hidden, all_skipped, kernel = self._for_all_codes(bits)
-        logits = (skipped[:, None] + all_skipped[codes]).flatten(0, 1)  # (B * N, S)
-        step = max(CHUNK // max(N, 1), 1)
-        for row in range(0, B, step):
-            chosen = codes[row : row + step]
-            fused = all_hidden.index_select(0, chosen.flatten())  # the largest array by far: changed in place
-            fused.unflatten(0, chosen.shape).add_(hidden[row : row + step, None])
-            logits[row * N : (row + len(chosen)) * N] += _sum_of_neighbours(fused.relu_() @ kernel, size)
-        return logits.unflatten(0, (B, N))
+        all_hidden, all_skipped, folded = self._for_all_codes(bits)
+        logits = skipped[:, None] + all_skipped[codes]  # (B, N, S)
+        arrays = (tensor.numpy() for tensor in (hidden.contiguous(), all_hidden, folded, codes))
+        _fuse(*arrays, logits.numpy(), context.shape[3])
+        return logits
 
     def _for_all_codes(self, bits: int) -> tuple[Tensor, Tensor, Tensor]:
         """``bits_part`` of all codes in turn, and the folded kernel; computed once for the weights as they are."""
         state = tuple((weight.data_ptr(), weight._version) for weight in self.parameters())
         if self._remembered is None or self._remembered[0] != state:
             hidden, skipped = self.bits_part(codes_to_bits(torch.arange(2**bits), bits))
-            kernel, bias = self._folded()
-            self._remembered = state, (hidden, skipped + bias, kernel)
+            folded, bias = self._folded()
+            self._remembered = state, (hidden.contiguous(), skipped + bias, folded.contiguous())
         return self._remembered[1]
 
     def _folded(self) -> tuple[Tensor, Tensor]:
