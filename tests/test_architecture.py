@@ -10,23 +10,24 @@ PACKAGE = Path(__file__).parents[1] / "skipper"
 # From the top floor to the ground; rooms on one floor do not import each other.
 FLOORS = (
     {"cli"},
+    {"commands"},
     {"experiments", "viewer", "benchmarks"},
     {"training"},
     {"agents"},
     {"envs", "nets", "replay", "planning", "losses"},
     {"presets"},
     {"config", "hashing"},
-    {"types", "kernels"},
+    {"types", "kernels", "processor"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # library -> the only modules that may import it
 CONFINED = {
     "matplotlib": {"experiments/plots.py"},
-    "tyro": {"cli.py"},
+    "tyro": {"cli.py", *(f"commands/{name}.py" for name in ("agents", "benchmarks", "study"))},
     "ray": {"experiments/execute.py"},
     "numba": {"kernels.py"},
-    "pickle": set(),
+    "pickle": {"agents/student.py"},  # between a process and the one that it started itself; never from a file
     "random": {"benchmarks/plain.py", "benchmarks/world.py"},  # each with a Random of its own
 }
 

@@ -29,7 +29,7 @@ from skipper.agents.lessons import Lesson
 from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
 from skipper.nets.generator import cyclic_weight
-from skipper.training.processor import peak_memory_mb, prepare_processor
+from skipper.processor import peak_memory_mb, prepare_processor
 from skipper.types import Array, EnvironmentSpec
 
 LESSONS_AHEAD = 4  # enough that the student never waits, few enough that it is never far behind

@@ -22,7 +22,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import evaluation_tasks
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import solve
-from skipper.training.processor import prepare_processor
+from skipper.processor import prepare_processor
 from skipper.types import Array
 
 BATCHES = (1, 64)

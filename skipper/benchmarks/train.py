@@ -15,8 +15,8 @@ from skipper.config import RunConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.envs.vector import LavaVectorEnv
+from skipper.processor import peak_memory_mb, prepare_processor
 from skipper.training.loop import Loop
-from skipper.training.processor import peak_memory_mb, prepare_processor
 
 WARM_UP = 2_000  # environment steps before the first update that counts
 

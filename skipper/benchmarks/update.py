@@ -22,8 +22,8 @@ from skipper.envs.tasks import training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.nets.layers import seeded_initialisation
 from skipper.presets import preset
+from skipper.processor import prepare_processor
 from skipper.training.loop import Loop
-from skipper.training.processor import prepare_processor
 from skipper.types import Learner
 
 STEPS = 4_000  # of random experience that updates are measured on

@@ -16,10 +16,10 @@ from skipper.config import RunConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import Tasks, TaskStream, training_tasks
 from skipper.envs.vector import LavaVectorEnv
+from skipper.processor import prepare_processor
 from skipper.training.evaluate import evaluate_learner
 from skipper.training.folder import RunFolder
 from skipper.training.loop import Loop
-from skipper.training.processor import prepare_processor
 from skipper.training.recorder import Recorder
 
 

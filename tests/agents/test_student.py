@@ -15,8 +15,8 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.presets import DEBUG
+from skipper.processor import prepare_processor
 from skipper.training.loop import Loop
-from skipper.training.processor import prepare_processor
 
 CONFIG = replace(
     DEBUG,
