@@ -302,7 +302,7 @@ class SkipperAgent:
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The same networks with a memory and a random stream of their own."""
-        self._catch_up()
+        self._student.catch_up()
         settings = self.config.learning
         return SkipperActor(_remembering(self.core.evaluated, self.config, self.spec, rng), settings.epsilon_evaluation)
 
@@ -311,7 +311,7 @@ class SkipperAgent:
     def observe(self, transition: Transition) -> None:
         """Remember what the last decision led to."""
         if self.core.copies_after(transition):
-            self._catch_up()
+            self._student.catch_up()
         self.core.observe(transition)
 
     def ready(self) -> bool:
@@ -322,28 +322,21 @@ class SkipperAgent:
         """One update of estimators and generator, on prioritized samples or on all pairs of a few episodes."""
         lesson = self._lessons.prepare()
         self.core.updates += 1
-        if isinstance(self._student, StudentProcess):
-            return self._student.study(lesson)
         study = self._student.study(lesson)
         if lesson.samples:
             self.core.prioritise(lesson.samples, study.losses)
         return study.metrics
 
-    def _catch_up(self) -> None:
-        """Make sure that the networks here are the newest."""
-        if isinstance(self._student, StudentProcess):
-            self._student.catch_up()
-
     # Saving
 
     def weights(self) -> dict[str, Array]:
         """The networks that are evaluated."""
-        self._catch_up()
+        self._student.catch_up()
         return module_state(self.core.evaluated)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides the future."""
-        self._catch_up()
+        self._student.catch_up()
         walk = self._policy.walk
         return {
             "core": self.core.state_dict(),
@@ -356,8 +349,7 @@ class SkipperAgent:
         """Continue exactly where the state was taken."""
         self.core.load_state_dict(state["core"])
         self._memory.load_state_dict(state["memory"])
-        if isinstance(self._student, StudentProcess):
-            self._student.begin_anew()
+        self._student.begin_anew()
         self._policy.walk = (
             Walk(**{name: column.copy() for name, column in state["walk"].items()}) if state["walk"] else None
         )

@@ -32,13 +32,14 @@ from skipper.nets.generator import cyclic_weight
 from skipper.processor import peak_memory_mb, prepare_processor
 from skipper.types import Array, EnvironmentSpec
 
+NO_LOSSES = np.empty(0, np.float32)  # where nothing is drawn by priority, nobody asks for them
 LESSONS_AHEAD = 4  # enough that the student never waits, few enough that it is never far behind
 
 
 class Study(NamedTuple):
     """What came of an update."""
 
-    metrics: dict[str, float]
+    metrics: Mapping[str, float]
     losses: Array  # (P,) of the pairs with real targets, for their priorities
 
 
@@ -71,6 +72,12 @@ class Student:
         means = {name: float(part.detach().mean()) for name, part in metrics.items()}
         pairs = float(len(lesson.batch.action))
         return Study({"loss": value, "pairs": pairs} | means, per_pair.detach().numpy())
+
+    def catch_up(self) -> None:
+        """The networks are here and always the newest."""
+
+    def begin_anew(self) -> None:
+        """Whatever is put into them is learned from next."""
 
     def _generator_losses(self, lesson: Lesson) -> dict[str, Tensor]:
         """Reconstruct the agent's cell of some states in the context of others of their episodes."""
@@ -124,23 +131,23 @@ class StudentProcess:
         self._ask("begin", config, shapes).result()
         self.begin_anew()
 
-    def study(self, lesson: Lesson) -> Later:
-        """One update, some time before the next copy of the networks is asked for."""
+    def study(self, lesson: Lesson) -> Study:
+        """One update, some time before the next copy of the networks is asked for; its losses stay there."""
         while len(self._under_way) >= LESSONS_AHEAD:
             self._under_way.popleft().result()
         study = self._ask("study", _converted(lesson, Tensor, Tensor.numpy))
         self._under_way.append(study)
         self._news = True
-        return Later(study)
+        return Study(Later(study), NO_LOSSES)
 
     def catch_up(self) -> None:
         """Wait for all updates, and take over what they made of the networks."""
         if not self._news:
             return
-        self._news = False
         while self._under_way:
             self._under_way.popleft().result()
         self._online.load_state_dict(self._ask("state").result())
+        self._news = False
 
     def begin_anew(self) -> None:
         """Let the student go on from the networks as they are here."""
@@ -239,7 +246,7 @@ class _Desk:
         begin = perf_counter()
         study = self.student.study(_converted(lesson, np.ndarray, torch.from_numpy))
         self.seconds += perf_counter() - begin
-        return study._replace(losses=np.empty(0))  # there are no priorities
+        return study._replace(losses=NO_LOSSES)
 
     def usage(self) -> tuple[float, float]:
         return self.seconds, peak_memory_mb()

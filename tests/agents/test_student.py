@@ -100,7 +100,7 @@ def test_what_goes_wrong_in_the_other_process_is_seen_here():
     loop = loop_of(apart(CONFIG))
     while loop.step < 300:
         loop.advance()
-    loop.learner._catch_up()
+    loop.learner._student.catch_up()
     with torch.no_grad():
         next(loop.learner.core.network.parameters()).fill_(float("nan"))
     process_of(loop).begin_anew()
