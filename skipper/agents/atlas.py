@@ -14,8 +14,9 @@ from torch import Tensor
 
 from skipper.agents.base import observations_tensor
 from skipper.agents.checkpoints import pair_rewards, pair_ways
-from skipper.agents.estimators import EstimatorNetwork, WeightsWatch
+from skipper.agents.estimators import EstimatorNetwork
 from skipper.hashing import content_hashes
+from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
 from skipper.types import Array, Scene
 

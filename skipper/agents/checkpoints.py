@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.base import observations_tensor
-from skipper.agents.estimators import EstimatorNetwork, PartialTable, WeightsWatch
+from skipper.agents.estimators import EstimatorNetwork, PartialTable
 from skipper.config import RunConfig
 from skipper.hashing import content_hashes
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.heads import PairwiseHead, discount_support
+from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import LazyEdges, Vertices, merge_equal
 from skipper.types import Array, EnvironmentSpec, Scene
 

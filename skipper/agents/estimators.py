@@ -12,7 +12,7 @@ from skipper.config import LearningConfig, NetworkConfig
 from skipper.hashing import content_hashes
 from skipper.losses import distance_target, reward_target, scalar_loss, terminal_loss, value_target
 from skipper.nets.heads import PairwiseHead, distance_support, unit_support
-from skipper.nets.layers import mlp
+from skipper.nets.layers import WeightsWatch, mlp
 from skipper.nets.partial import PartialStates
 from skipper.replay.buffer import Pairs, Samples
 from skipper.types import EnvironmentSpec
@@ -41,25 +41,6 @@ class EstimatorNetwork(nn.Module):
         self.reward = head(unit_support(config.bins), 0)
         self.distance = head(distance_support(config.bins), -1)
         self.terminal = mlp(config.partial_width, config.hidden, 2, scaled=config.scaled_start)
-
-
-class WeightsWatch:
-    """Notices when a module learned or was given other weights."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self._weights = list(module.parameters())  # finding them takes longer than looking at them
-        self._seen = self._now()
-
-    def _now(self) -> list[int]:
-        return [weight._version for weight in self._weights]
-
-    def changed(self) -> bool:
-        """Whether anything changed since this was constructed or last noted."""
-        return self._now() != self._seen
-
-    def note(self) -> None:
-        """From now on, the weights as they are count as unchanged."""
-        self._seen = self._now()
 
 
 class PartialTable:

@@ -5,7 +5,7 @@ exactly. Fusing other bits with the same context imagines other states of the ep
 Generator"). What is reconstructed is the agent's cell: one logit per cell.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,28 +14,47 @@ from torch.nn import functional
 
 from skipper.config import GeneratorConfig
 from skipper.kernels import kernel
-from skipper.nets.layers import BagOfWords, ResidualBlock
+from skipper.nets.layers import BagOfWords, ResidualBlock, WeightsWatch
 from skipper.types import Array, EnvironmentSpec
 
 
 @kernel
-def _fuse(contexts, descriptions, folded, codes, logits, height):
-    """Add to ``logits`` (B, N, S) what the hidden layer says: the sum of contexts (B, C, S) and descriptions (V, C, S).
+def _fuse(words, codes, parts, logits, height):
+    """Add to ``logits`` (B, N, S) what the hidden layer says of contexts, ``words`` (B, S), with ``codes`` (B, N).
 
-    ``folded`` (C, 9) is what a hidden channel adds to a cell's neighbours. One pass, in which nothing leaves the cache.
+    One pass, in which nothing leaves the cache.
     """
-    channels, cells = contexts.shape[1:]
+    channels, cells = parts.described.shape[1:]
+    context, hidden = np.empty((cells, channels), np.float32), np.empty(cells, np.float32)
     added = np.empty((9, cells), np.float32)
     for row in range(len(codes)):
+        _widen(words[row], parts, context, height)
+        turned = np.ascontiguousarray(context.T)  # (C, S)
         for place in range(codes.shape[1]):
             added[:] = 0.0
             for channel in range(channels):
-                one, two = contexts[row, channel], descriptions[codes[row, place], channel]
+                one, two = turned[channel], parts.described[codes[row, place], channel]
+                for cell in range(cells):
+                    hidden[cell] = max(one[cell] + two[cell], np.float32(0.0))
                 for neighbour in range(9):
-                    weight = folded[channel, neighbour]
+                    weight = parts.folded[channel, neighbour]
                     for cell in range(cells):
-                        added[neighbour, cell] += weight * max(one[cell] + two[cell], np.float32(0.0))
+                        added[neighbour, cell] += weight * hidden[cell]
             _give_to_neighbours(added, logits[row, place], height)
+
+
+@kernel
+def _widen(words, parts, context, height):
+    """Fill ``context`` (S, C), what a context adds to the hidden layer: cells' ``words`` (S,) give to neighbours."""
+    width = len(words) // height
+    context[:] = parts.bias
+    for cell in range(len(words)):
+        for neighbour in range(9):
+            x, y = cell // height + 1 - neighbour // 3, cell % height + 1 - neighbour % 3
+            if 0 <= x < width and 0 <= y < height:
+                given = parts.given[words[cell], neighbour]
+                for channel in range(len(given)):
+                    context[x * height + y, channel] += given[channel]
 
 
 @kernel
@@ -47,6 +66,17 @@ def _give_to_neighbours(added, logits, height):
         for x in range(max(-right, 0), min(width, width - right)):
             for y in range(max(-down, 0), min(height, height - down)):
                 logits[(x + right) * height + y + down] += added[neighbour, x * height + y]
+
+
+class Parts(NamedTuple):
+    """All that words and codes can add to the hidden layer of a fuser, and to its logits."""
+
+    given: Array  # (V, 9, C) to the hidden layer, by every word to the cells around it
+    described: Array  # (codes, C, S) to the hidden layer, by every code
+    bias: Array  # (C,)
+    folded: Array  # (C, 9) what a hidden channel adds to the logits of the cells around it
+    word: Array  # (V,) to the logits, by every word to its cell
+    code: Array  # (codes, S) to the logits, by every code
 
 
 class PartialDescription(nn.Module):
@@ -106,7 +136,6 @@ class Fuser(nn.Module):
         self.unfold = nn.ConvTranspose2d(4 * config.generator_width, config.generator_width, spec.shape[:2])
         self.mix = ResidualBlock(2 * config.generator_width)
         self.locate = nn.Conv2d(2 * config.generator_width, 1, 1)
-        self._remembered: tuple[Any, tuple[Tensor, Tensor, Tensor]] | None = None
 
     def describe(self, bits: Tensor) -> Tensor:
         """(B, bits, 2) one-hot to (B, width, W, H)."""
@@ -124,39 +153,25 @@ class Fuser(nn.Module):
         found = _sum_of_neighbours(_by_cell(hidden) @ folded, (hidden.shape[2], hidden.shape[3]))
         return found + bias + self.locate(joint).flatten(1)
 
-    def context_part(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, width, W, H) to what contexts add to the hidden layer (B, C, S), bias included, and to the logits."""
-        widened = functional.conv2d(
-            functional.relu(context), self.mix.widen.weight[:, : self.width], self.mix.widen.bias, padding=1
-        )
-        skipped = functional.conv2d(context, self.locate.weight[:, : self.width], self.locate.bias)
-        return widened.flatten(2), skipped.flatten(1)
-
-    def bits_part(self, bits: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, bits, 2) one-hot to what descriptions add to the hidden layer (N, C, S) and to the logits (N, S)."""
-        described = self.describe(bits)
-        widened = functional.conv2d(functional.relu(described), self.mix.widen.weight[:, self.width :], padding=1)
-        skipped = functional.conv2d(described, self.locate.weight[:, self.width :])
-        return widened.flatten(2), skipped.flatten(1)
-
     @torch.no_grad()
-    def imagine(self, context: Tensor, codes: Tensor, bits: int) -> Tensor:
-        """Contexts (B, width, W, H) with the descriptions that codes (B, N) name, to logits (B, N, S)."""
-        hidden, skipped = self.context_part(context)
-        all_hidden, all_skipped, folded = self._for_all_codes(bits)
-        logits = skipped[:, None] + all_skipped[codes]  # (B, N, S)
-        arrays = (tensor.numpy() for tensor in (hidden.contiguous(), all_hidden, folded, codes))
-        _fuse(*arrays, logits.numpy(), context.shape[3])
-        return logits
-
-    def _for_all_codes(self, bits: int) -> tuple[Tensor, Tensor, Tensor]:
-        """``bits_part`` of all codes in turn, and the folded kernel; computed once for the weights as they are."""
-        state = tuple((weight.data_ptr(), weight._version) for weight in self.parameters())
-        if self._remembered is None or self._remembered[0] != state:
-            hidden, skipped = self.bits_part(codes_to_bits(torch.arange(2**bits), bits))
-            folded, bias = self._folded()
-            self._remembered = state, (hidden.contiguous(), skipped + bias, folded.contiguous())
-        return self._remembered[1]
+    def parts(self, vectors: Tensor, bits: int) -> Parts:
+        """Of words with ``vectors`` (V, width), and of all codes of so many bits."""
+        described = self.describe(codes_to_bits(torch.arange(2**bits), bits))
+        of_context, of_code = self.mix.widen.weight.split(self.width, 1)
+        widened = functional.conv2d(functional.relu(described), of_code, padding=1)
+        given = torch.einsum("ocij,vc->vijo", of_context, functional.relu(vectors))
+        word_place, code_place = self.locate.weight.split(self.width, 1)
+        (folded, bias), located = self._folded(), functional.conv2d(described, code_place, self.locate.bias)
+        assert self.mix.widen.bias is not None
+        found = (
+            given.flatten(1, 2),
+            widened.flatten(2),
+            self.mix.widen.bias,
+            folded,
+            vectors @ word_place[0, :, 0, 0],
+            located.flatten(1) + bias,
+        )
+        return Parts(*(tensor.contiguous().numpy() for tensor in found))
 
     def _folded(self) -> tuple[Tensor, Tensor]:
         """The block's second convolution and the last layer in one: a kernel (C, 9) and a bias."""
@@ -188,16 +203,23 @@ class CheckpointGenerator(nn.Module):
         describe = FlatDescription if config.flat_description else PartialDescription
         self.description = describe(config, spec)
         self.fuse = Fuser(config, spec)
+        self._parts: Parts | None = None  # of the weights as they are
+        self._watch = WeightsWatch(self)
 
     @torch.no_grad()
     def codes(self, observation: Tensor) -> Tensor:
         """(B,) the partial descriptions as numbers from 0 to 2 ** bits - 1."""
         return bits_to_codes(self.description(observation).argmax(-1))
 
-    @torch.no_grad()
     def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
-        return self.fuse.imagine(self.context(observation), codes, self.bits)
+        if self._parts is None or self._watch.changed():
+            self._parts = self.fuse.parts(self.context.table().detach(), self.bits)
+            self._watch.note()
+        parts, words, chosen = self._parts, self.context.index(observation).flatten(1).numpy(), codes.numpy()
+        logits: Array = parts.word[words][:, None] + parts.code[chosen]
+        _fuse(words, chosen, parts, logits, observation.shape[2])
+        return torch.from_numpy(logits)
 
     def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
         """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""

@@ -17,6 +17,25 @@ def seeded_initialisation(seed: int) -> Iterator[None]:
         yield
 
 
+class WeightsWatch:
+    """Notices when a module learned or was given other weights."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._weights = list(module.parameters())  # finding them takes longer than looking at them
+        self._seen = self._now()
+
+    def _now(self) -> list[int]:
+        return [weight._version for weight in self._weights]
+
+    def changed(self) -> bool:
+        """Whether anything changed since this was constructed or last noted."""
+        return self._now() != self._seen
+
+    def note(self) -> None:
+        """From now on, the weights as they are count as unchanged."""
+        self._seen = self._now()
+
+
 class BagOfWords(nn.Module):
     """Each cell becomes the sum of the embeddings of its channels' words (App., "Full State Encoder").
 

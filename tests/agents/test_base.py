@@ -6,14 +6,13 @@ import torch
 from torch import nn
 
 from skipper.agents.base import Images, LearningCore, Optimiser, WeightAverage, side_by_side
-from skipper.agents.estimators import WeightsWatch
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.agents.skipper import SkipperAgent
 from skipper.config import LearningConfig, ReplayConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.envs.vector import LavaVectorEnv
-from skipper.nets.layers import seeded_initialisation
+from skipper.nets.layers import WeightsWatch, seeded_initialisation
 from skipper.presets import DEBUG
 from skipper.training.loop import Loop
 from skipper.types import TimeStep, oracle_of
