@@ -41,10 +41,10 @@ FAST = RunConfig(
     environments=64,
     checkpoint_every=50_000,
     network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
-    generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=8),
+    generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=4),
     planning=PlanningConfig(prune_vertices=False, regenerate="step", doubt=0.5, match_states=True),
     learning=LearningConfig(
-        steps_per_update=32.0,
+        steps_per_update=24.0,
         learning_starts=2_000,
         sync_every=12_000,
         learning_rate=1e-3,
@@ -85,10 +85,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 # An agent without targets is only good near where it acted well, so it explores less; and it learns from few single
-# transitions at a time, which takes more and smaller steps.
-MODELFREE_LEARNING: dict[str, dict[str, Any]] = {
-    "fast": {"epsilon_end": 0.05, "learning_rate": 5e-4, "steps_per_update": 24.0}
-}
+# transitions at a time, which takes smaller steps.
+MODELFREE_LEARNING: dict[str, dict[str, Any]] = {"fast": {"epsilon_end": 0.05, "learning_rate": 5e-4}}
 
 
 def preset(name: str, agent: str) -> RunConfig:
