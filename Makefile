@@ -10,6 +10,7 @@ demo: setup
 	$(BIN)/skipper demo
 
 test: setup
+	sh scripts/browser.sh
 	$(MAKE) check
 
 setup: $(READY)

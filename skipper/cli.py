@@ -8,6 +8,7 @@ import tyro
 from skipper.commands.agents import Demo, Evaluate, Train
 from skipper.commands.benchmarks import Bench
 from skipper.commands.study import Ablate, Compare, Diagnose, Plot
+from skipper.commands.watch import Watch
 from skipper.config import RunConfig
 from skipper.presets import preset
 
@@ -29,6 +30,7 @@ def commands(base: RunConfig) -> Any:
     return (
         Annotated[Train, train]
         | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+        | Annotated[Watch, tyro.conf.subcommand("watch")]
         | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
         | Annotated[Ablate, tyro.conf.subcommand("ablate")]
         | Annotated[Compare, tyro.conf.subcommand("compare")]

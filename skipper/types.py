@@ -78,6 +78,13 @@ class Transition(NamedTuple):
     truncated: Array  # (B,) bool
 
 
+class Attention(NamedTuple):
+    """Which k local fields of B observations an agent looks at."""
+
+    fields: Array  # (B, k, 4) the left and upper edge, width and height of each, in cells
+    weight: Array  # (B, k) summing to 1
+
+
 class Decision(NamedTuple):
     """What an agent decided for a batch of time steps; metrics, plots and the viewer read only this."""
 
@@ -85,6 +92,10 @@ class Decision(NamedTuple):
     target: Array | None = None  # (B, W, H, C) the states that agents with targets aim at
     planned: Array | None = None  # (B,) bool, where a new plan was made for this decision
     plan: Any = None  # the new plans, in the order of the True entries of ``planned``; their type is the agent's
+    reason: Array | None = None  # (B,) why a new plan was made, in words; empty where none was
+    aiming: Array | None = None  # (B,) bool, where there is a target at all
+    values: Array | None = None  # (B, A) what is expected of every action, not a number where nothing is
+    attention: Attention | None = None  # where agents are asked to explain themselves
 
 
 class Worlds(Protocol):

@@ -24,7 +24,7 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # library -> the only modules that may import it
 CONFINED = {
     "matplotlib": {"experiments/plots.py"},
-    "tyro": {"cli.py", *(f"commands/{name}.py" for name in ("agents", "benchmarks", "study"))},
+    "tyro": {"cli.py", *(f"commands/{name}.py" for name in ("agents", "benchmarks", "study", "watch"))},
     "ray": {"experiments/execute.py"},
     "numba": {"kernels.py"},
     "pickle": {"agents/student.py"},  # between a process and the one that it started itself; never from a file

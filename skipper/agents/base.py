@@ -13,7 +13,7 @@ from skipper.hashing import content_hashes
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.buffer import NO_TASK, Pairs, Replay, Samples
 from skipper.replay.episodes import Episode, EpisodeBuilder
-from skipper.types import Array, Decision, EnvironmentSpec, TimeStep, Transition
+from skipper.types import Array, Attention, Decision, EnvironmentSpec, TimeStep, Transition
 
 Network = TypeVar("Network", bound=nn.Module)
 MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's names
@@ -371,13 +371,21 @@ class LearningCore(Generic[Network]):
 
 
 class EpsilonGreedy:
-    """A greedy policy with some random actions, drawn from a stream of its own."""
+    """Mostly the action of the highest value, with some random ones, drawn from a stream of its own."""
 
     def __init__(
-        self, greedy: Callable[[TimeStep], Array], actions: int, epsilon: float, rng: np.random.Generator
+        self,
+        values: Callable[[Array], Array],
+        epsilon: float,
+        rng: np.random.Generator,
+        attend: Callable[[Array], Attention | None] | None = None,
     ) -> None:
-        self._greedy, self._actions, self._epsilon, self._rng = greedy, actions, epsilon, rng
+        """``values`` are (B, A) of observations (B, W, H, C), ``attend`` says what they depend on."""
+        self._values, self._epsilon, self._rng, self._attend = values, epsilon, rng, attend
 
     def act(self, timestep: TimeStep) -> Decision:
-        """Mostly the greedy action."""
-        return Decision(explore(self._greedy(timestep), self._epsilon, self._actions, self._rng))
+        """The action, and what was expected of all of them."""
+        values = self._values(timestep.observation)
+        attention = self._attend(timestep.observation) if self._attend else None
+        action = explore(values.argmax(-1), self._epsilon, values.shape[1], self._rng)
+        return Decision(action, values=values, attention=attention)

@@ -50,9 +50,9 @@ class ValueNetwork(nn.Module):
         return self.head.expectation(self(observation))
 
     @torch.no_grad()
-    def greedy(self, timestep: TimeStep) -> Array:
-        """(B,) actions of the highest value."""
-        return self.values(observations_tensor(timestep.observation)).argmax(-1).numpy()
+    def expect(self, observation: Array) -> Array:
+        """As ``values``, of arrays."""
+        return self.values(observations_tensor(observation)).numpy()
 
 
 class ModelFreeAgent:
@@ -69,12 +69,12 @@ class ModelFreeAgent:
     def act(self, timestep: TimeStep) -> Decision:
         """Explore with an epsilon that falls over time."""
         epsilon = linear_epsilon(self.config.learning, self.core.steps)
-        greedy = self.core.network.greedy(timestep)
-        return Decision(explore(greedy, epsilon, self.spec.actions, self._act_rng))
+        values = self.core.network.expect(timestep.observation)
+        return Decision(explore(values.argmax(-1), epsilon, self.spec.actions, self._act_rng), values=values)
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The same network, nearly greedy, with its own random stream."""
-        return _evaluator(self.core.evaluated, self.config, self.spec, rng)
+        return EpsilonGreedy(self.core.evaluated.expect, self.config.learning.epsilon_evaluation, rng)
 
     # Learning
 
@@ -126,14 +126,19 @@ class ModelFreeAgent:
 
 
 def play_modelfree(
-    config: RunConfig, spec: EnvironmentSpec, weights: dict[str, Array], rng: np.random.Generator
+    config: RunConfig,
+    spec: EnvironmentSpec,
+    weights: dict[str, Array],
+    rng: np.random.Generator,
+    *,
+    explain: bool = False,
 ) -> Agent:
-    """An agent that acts with saved weights and holds nothing that only training needs."""
+    """An agent that acts with saved weights and holds nothing that only training needs.
+
+    Asked to ``explain``, it also says what it looks at.
+    """
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = ValueNetwork(config.network, spec)
     load_module_state(network, weights)
-    return _evaluator(network, config, spec, rng)
-
-
-def _evaluator(network: ValueNetwork, config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
-    return EpsilonGreedy(network.greedy, spec.actions, config.learning.epsilon_evaluation, rng)
+    attend = network.partial.attend if explain else None
+    return EpsilonGreedy(network.expect, config.learning.epsilon_evaluation, rng, attend)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,11 +20,26 @@ class Ingredients:
     rng: np.random.Generator
 
 
+class Play(Protocol):
+    """How an agent is made that acts with saved weights."""
+
+    def __call__(
+        self,
+        config: RunConfig,
+        spec: EnvironmentSpec,
+        weights: dict[str, Array],
+        rng: np.random.Generator,
+        *,
+        explain: bool = False,
+    ) -> Agent:
+        """Asked to ``explain``, its decisions say all that can be shown of them."""
+
+
 class Kind(NamedTuple):
     """An agent that learns: how it is made for training, and how for acting with saved weights."""
 
     train: Callable[[RunConfig, EnvironmentSpec], Learner]
-    play: Callable[[RunConfig, EnvironmentSpec, dict[str, Array], np.random.Generator], Agent]
+    play: Play
 
 
 def _skipper_oracle(given: Ingredients) -> Agent:

@@ -65,8 +65,12 @@ class SkipperPolicy:
         practice: bool = False,
         memory: Memory | None = None,
         atlas: bool = False,
+        explain: bool = False,
     ) -> None:
-        """``practice`` walks to random checkpoints; ``memory`` and ``atlas`` are for networks that stand still."""
+        """``practice`` walks to random checkpoints; ``memory`` and ``atlas`` are for networks that stand still.
+
+        Asked to ``explain``, decisions also say what was looked at.
+        """
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
         self._practice, self._scene = practice, scene_of(spec)
         self._partial: Callable[[Tensor], Tensor] = memory.partial if memory else network.estimators.partial
@@ -78,6 +82,7 @@ class SkipperPolicy:
         # Edges into the current state go in any case; before that, clustering asks for them.
         back = config.planning.prune_vertices
         self._atlas = Atlas(network.estimators, self._scene, self._partial, discount, back=back) if wanted else None
+        self._attend = network.estimators.partial.attend if explain else None
         self.walk: Walk | None = None
 
     def decide(self, timestep: TimeStep) -> Decision:
@@ -89,16 +94,19 @@ class SkipperPolicy:
         walk.begin(timestep.first)
         code = self._codes(timestep.observation)
         awake = np.ones(B, bool) if timestep.idle is None else ~timestep.idle
-        due = awake & self._time_to_plan(walk, timestep, code)
+        reason = np.where(awake, self._reason_to_plan(walk, timestep, code), "")
+        due = reason != ""
         plan = self._plan(walk, timestep, code, np.flatnonzero(due)) if due.any() else None
         walk.steps[:] += 1
-        action = self.rng.integers(self.spec.actions, size=B)
+        action, values = self.rng.integers(self.spec.actions, size=B), np.full((B, self.spec.actions), np.nan)
         led = awake & walk.aiming
         if led.any():
-            action[led] = self.follow(timestep.observation[led], walk.target[led])
+            values[led] = self.expect(timestep.observation[led], walk.target[led])
+            action[led] = values[led].argmax(-1)
         if self.config.planning.doubt > 0 and not self._practice:
             walk.note(identities(timestep.observation), action)
-        return Decision(action, walk.target.copy(), due, plan)
+        attention = self._attend(timestep.observation) if self._attend else None
+        return Decision(action, walk.target.copy(), due, plan, reason, led, values, attention)
 
     def _codes(self, observation: Array) -> Array:
         """(B,) partial descriptions; where states are compared whole nobody asks for them."""
@@ -106,22 +114,32 @@ class SkipperPolicy:
             return np.full(len(observation), -1)
         return self.describe(observation)
 
-    def _time_to_plan(self, walk: Walk, timestep: TimeStep, code: Array) -> Array:
-        """(B,) where a checkpoint was met, time ran out, or there is no plan yet; everywhere if at every step."""
+    def _reason_to_plan(self, walk: Walk, timestep: TimeStep, code: Array) -> Array:
+        """(B,) why it is time to plan, in words: a checkpoint was met, say, or time ran out. Empty where it is not."""
         config = self.config.planning
-        if config.always_goal:
-            return timestep.first | ~walk.aiming
-        if config.regenerate == "step":
-            return np.ones(len(code), bool)
-        if config.match_states:
-            seen = timestep.observation[:, None]
-            at_checkpoint = (walk.kept & (walk.vertices == seen).all((2, 3, 4)))[:, 1:].any(-1)
-            at_checkpoint |= (walk.target == timestep.observation).all((1, 2, 3))
+        nowhere = np.zeros(len(code), bool)
+        if config.regenerate == "step" or config.always_goal:
+            at_target = at_checkpoint = late = nowhere
         else:
-            met = walk.kept & (walk.codes == code[:, None])
-            at_checkpoint = (met[:, 1:].any(-1) & (code != walk.planned_code)) | (code == walk.target_code)
-        late = walk.steps >= config.timeout
-        return timestep.first | ~walk.aiming | at_checkpoint | late
+            at_target, at_checkpoint = self._met(walk, timestep.observation, code)
+            late = walk.steps >= config.timeout
+        reasons = {
+            "the episode begins": timestep.first,
+            "there was no target": ~walk.aiming,
+            "the target was reached": at_target,
+            "a checkpoint was reached": at_checkpoint,
+            "time ran out": late,
+        }
+        always = "it plans at every step" if config.regenerate == "step" and not config.always_goal else ""
+        return np.select(list(reasons.values()), list(reasons), default=always)
+
+    def _met(self, walk: Walk, observation: Array, code: Array) -> tuple[Array, Array]:
+        """(B,) bool each: whether the target was met, and whether any checkpoint of the plan was."""
+        if self.config.planning.match_states:
+            met = (walk.kept & (walk.vertices == observation[:, None]).all((2, 3, 4)))[:, 1:].any(-1)
+            return (walk.target == observation).all((1, 2, 3)), met
+        met = (walk.kept & (walk.codes == code[:, None]))[:, 1:].any(-1)
+        return code == walk.target_code, met & (code != walk.planned_code)
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """Imagine, annotate and solve a new problem for each observation (B, W, H, C), as if an episode began."""
@@ -232,15 +250,19 @@ class SkipperPolicy:
             terminal=true.terminal if "terminal" in truth else edges.terminal,
         )
 
-    @torch.no_grad()
     def follow(self, observation: Array, target: Array) -> Array:
         """(B,) greedy actions of the checkpoint policy."""
+        return self.expect(observation, target).argmax(-1)
+
+    @torch.no_grad()
+    def expect(self, observation: Array, target: Array) -> Array:
+        """(B, A) what the checkpoint policy expects of its actions: the discounted chance to meet the target."""
         if "policy" in self.config.planning.truth:
-            return oracle_of(self.spec).action_values(observation, target).argmax(-1)
+            return oracle_of(self.spec).action_values(observation, target)
         both = torch.cat([observations_tensor(observation), observations_tensor(target)])
         source, aim = self._partial(both).chunk(2)
         head = self.network.estimators.value
-        return head.expectation(head(source, aim)).argmax(-1).numpy()
+        return head.expectation(head(source, aim)).numpy()
 
 
 class SkipperActor:
@@ -361,13 +383,22 @@ class SkipperAgent:
 
 
 def play_skipper(
-    config: RunConfig, spec: EnvironmentSpec, weights: dict[str, Array], rng: np.random.Generator
+    config: RunConfig,
+    spec: EnvironmentSpec,
+    weights: dict[str, Array],
+    rng: np.random.Generator,
+    *,
+    explain: bool = False,
 ) -> SkipperActor:
-    """An agent that acts with saved weights and holds nothing that only training needs."""
+    """An agent that acts with saved weights and holds nothing that only training needs.
+
+    Asked to ``explain``, it also says what it looks at.
+    """
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = SkipperNetwork(config, spec)
     load_module_state(network, weights)
-    return SkipperActor(_remembering(network, config, spec, rng), config.learning.epsilon_evaluation)
+    policy = _remembering(network, config, spec, rng, explain=explain)
+    return SkipperActor(policy, config.learning.epsilon_evaluation)
 
 
 def untrained_skipper(config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
@@ -381,11 +412,16 @@ def untrained_skipper(config: RunConfig, spec: EnvironmentSpec, rng: np.random.G
 
 
 def _remembering(
-    network: SkipperNetwork, config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator
+    network: SkipperNetwork,
+    config: RunConfig,
+    spec: EnvironmentSpec,
+    rng: np.random.Generator,
+    *,
+    explain: bool = False,
 ) -> SkipperPolicy:
     """A policy as it is evaluated, with networks that do not learn meanwhile."""
     memory = Memory(network, config.network.partial_width)
-    return SkipperPolicy(network, config, spec, rng, memory=memory, atlas=True)
+    return SkipperPolicy(network, config, spec, rng, memory=memory, atlas=True, explain=explain)
 
 
 def _all_pairs(vertices: Vertices) -> Array:

@@ -1,12 +1,13 @@
 """From observations to partial states: what every head of every agent looks at."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from skipper.config import NetworkConfig
 from skipper.nets.encoder import StateEncoder
 from skipper.nets.selector import LocalFieldSelector, WholeState
-from skipper.types import EnvironmentSpec
+from skipper.types import Array, Attention, EnvironmentSpec
 
 
 class PartialStates(nn.Module):
@@ -30,6 +31,16 @@ class PartialStates(nn.Module):
             )
         else:
             self.select = WholeState(config.embedding, (width, height), width=config.partial_width)
+
+    @torch.no_grad()
+    def attend(self, observation: Array) -> Attention | None:
+        """What of observations (B, W, H, C) is looked at; None where that is all of them."""
+        if isinstance(self.select, WholeState):
+            return None
+        chosen = self.select.select(self.encode(torch.from_numpy(np.ascontiguousarray(observation))))
+        left, upper = np.divmod(chosen.fields.numpy(), self.select.grid[1])
+        size = (np.full_like(left, side) for side in self.select.kernel)
+        return Attention(np.stack([left, upper, *size], axis=-1), chosen.weights.numpy())
 
     def forward(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to sigma(s), (B, D)."""

@@ -63,10 +63,11 @@ class LoadedAgent:
         self._first = True
 
 
-def load(path: str | Path, seed: int = 0, agent: str | None = None) -> LoadedAgent:
+def load(path: str | Path, seed: int = 0, agent: str | None = None, *, explain: bool = False) -> LoadedAgent:
     """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
 
-    ``agent`` is another variant of Skipper that is to play with the networks of the run.
+    ``agent`` is another variant of Skipper that is to play with the networks of the run. Asked to ``explain``, its
+    decisions also say what it looked at.
     """
     path = Path(path)
     config = read_config(path)
@@ -74,4 +75,5 @@ def load(path: str | Path, seed: int = 0, agent: str | None = None) -> LoadedAge
     kind = learner_kind(config.agent)
     if agent is not None:
         config = as_variant(config, agent)
-    return LoadedAgent(config, kind.play(config, environment_spec(config.world), weights, np.random.default_rng(seed)))
+    spec, rng = environment_spec(config.world), np.random.default_rng(seed)
+    return LoadedAgent(config, kind.play(config, spec, weights, rng, explain=explain))

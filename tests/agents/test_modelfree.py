@@ -52,7 +52,7 @@ def test_actions_are_those_of_the_highest_value():
     seen = observation(np.random.default_rng(0), 50)
     step = TimeStep(seen, seen, np.ones(50, bool))
     best = agent.core.network.values(torch.from_numpy(seen)).argmax(-1).numpy()
-    assert (agent.core.network.greedy(step) == best).all()
+    assert (agent.act(step).values.argmax(-1) == best).all()
     acted = agent.act(step).action  # epsilon is 1 at the beginning
     assert 5 < (acted == best).sum() < 30
     agent.core.steps = 10**9

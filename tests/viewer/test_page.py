@@ -1,0 +1,218 @@
+"""The page in a real browser: it loads, plays, and shows what was exported."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from skipper.config import WorldConfig
+from skipper.envs.tasks import evaluation_tasks
+from skipper.training.load import load
+from skipper.viewer.export import page_data, record, to_html
+
+PRETRAINED = Path(__file__).parents[2] / "pretrained"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+HOSTILE = "<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script>"
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium; scripts/browser.sh installs Debian's package"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield opened
+        opened.close()
+
+
+def data_of(name: str, count: int) -> dict:
+    tasks = evaluation_tasks(WorldConfig(), 0.55, count, seed=0)
+    recorded = record(load(PRETRAINED / name, 0, explain=True).agent, tasks, 0)
+    named = [{"name": f"task {row}", **episode} for row, episode in enumerate(recorded)]
+    return page_data(f"{name} {HOSTILE}", {"agent": HOSTILE}, tasks, named)
+
+
+@pytest.fixture(scope="module")
+def data() -> dict:
+    return data_of("skipper-regen-50", 6)
+
+
+class Opened:
+    def __init__(self, page: Page, complaints: list[str]) -> None:
+        self.page, self.complaints = page, complaints
+
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).inner_text()
+
+    def place(self) -> int:
+        return int(self.text("#place").split("/")[0])
+
+    def wait_for(self, step: int) -> None:
+        # The page's policy forbids what the browser's driver would wait with.
+        deadline = time.monotonic() + 20
+        while self.place() < step:
+            assert time.monotonic() < deadline, "it does not play"
+            self.page.wait_for_timeout(50)
+
+    def scrub(self, step: int) -> None:
+        self.page.locator("#scrub").fill(str(step))
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path):
+    pages = []
+
+    def opened(data: dict, **options) -> Opened:
+        path = tmp_path / "page.html"
+        path.write_text(to_html(data), encoding="utf-8")
+        page, complaints = browser.new_page(**options), []
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: complaints.append(asked.url) if asked.url.startswith("http") else None)
+        page.goto(path.as_uri())
+        pages.append(page)
+        return Opened(page, complaints)
+
+    yield opened
+    for page in pages:
+        page.close()
+
+
+def test_it_loads_without_an_error_and_nothing_can_be_injected(show, data):
+    opened = show(data)
+    assert opened.text("#title") == data["title"]
+    assert opened.page.evaluate("window.hacked") is None
+    assert opened.page.locator("img").count() == 0
+    assert opened.page.title().startswith("skipper-regen-50 <img")
+    assert opened.complaints == []
+
+
+def test_it_plays_and_pauses(show, data):
+    opened = show(data)
+    opened.page.select_option("#speed", "8")
+    opened.page.click("#play")
+    opened.wait_for(3)
+    opened.page.click("#play")
+    stopped = opened.place()
+    opened.page.wait_for_timeout(400)
+    assert opened.place() == stopped >= 3
+    assert opened.complaints == []
+
+
+def test_scrubbing_shows_the_step_its_target_and_its_distances(show, data):
+    opened, episode = show(data), data["episodes"][0]
+    for step in (0, len(episode["steps"]) // 2, len(episode["steps"]) - 1):
+        opened.scrub(step)
+        assert opened.place() == step
+        moment = episode["steps"][step]
+        plan = episode["plans"][moment["plan"]]
+        target = plan["target"]
+        known = {cell: place for place, cell in enumerate(episode["truth"]["cells"])}
+        estimated = plan["tenths"][0][target] / 10
+        true = episode["truth"]["distance"][known[plan["cells"][0]]][known[plan["cells"][target]]]
+        x, y = divmod(moment["target"], 12)
+        said = opened.text("#words")
+        assert f"Target {target} at ({x}, {y}), {estimated:.1f} steps away (truth {true})." in said
+        assert moment["reason"] in said
+        row = opened.page.locator(f'#table tr[data-vertex="{target}"]')
+        assert "chosen" in row.get_attribute("class")
+        assert row.locator(".estimate").inner_text() == f"{estimated:.1f}"
+        assert row.locator(".truth").inner_text() == str(true)
+        agent = opened.page.locator("#board .agent")
+        x, y = divmod(moment["cell"], 12)
+        assert (float(agent.get_attribute("cx")), float(agent.get_attribute("cy"))) == (x + 0.5, y + 0.5)
+        kept = sum(line.count("0") for line in plan["fate"])
+        assert opened.page.locator("#board .edge").count() == kept
+        assert f"Edges: {kept} kept" in opened.text("#pruned")
+    opened.scrub(len(episode["steps"]))
+    assert f"ended after {len(episode['steps'])} steps" in opened.text("#words")
+    assert opened.complaints == []
+
+
+def test_delusions_are_marked(show, data):
+    opened = show(data)
+    episode = data["episodes"][0]
+    plan = episode["plans"][0]
+    known = {cell: place for place, cell in enumerate(episode["truth"]["cells"])}
+    places = [known[cell] for cell in plan["cells"]]
+    true = episode["truth"]["distance"]
+    edges = [
+        (source, target)
+        for source, line in enumerate(plan["fate"])
+        for target, fate in enumerate(line)
+        if fate == "0" and true[places[source]][places[target]] < 0
+    ]
+    vertices = [vertex for vertex in range(1, len(places)) if true[places[0]][places[vertex]] < 0]
+    assert edges
+    assert vertices
+    assert opened.page.locator("#board .edge.delusional").count() == len(edges)
+    assert opened.page.locator("#board .vertex.delusional").count() == len(vertices)
+
+
+def test_an_edge_says_its_distance_when_it_is_pointed_at(show, data):
+    opened = show(data)
+    line = opened.page.locator("#board line[data-tip]").first
+    line.dispatch_event("pointermove", {"clientX": 50, "clientY": 50})
+    assert opened.text("#tip") == line.get_attribute("data-tip")
+    assert "steps (truth" in opened.text("#tip")
+
+
+def test_the_keyboard_is_enough(show, data):
+    opened = show(data)
+    keys = opened.page.keyboard
+    keys.press("ArrowRight")
+    keys.press("ArrowRight")
+    keys.press("ArrowLeft")
+    assert opened.place() == 1
+    keys.press("End")
+    assert opened.place() == len(data["episodes"][0]["steps"])
+    keys.press("n")
+    assert opened.place() == 0
+    assert opened.page.locator('#gallery button[aria-pressed="true"]').get_attribute("data-episode") == "1"
+    keys.press("+")
+    assert opened.page.input_value("#speed") == "4"
+    keys.press(" ")
+    opened.wait_for(1)
+    keys.press(" ")
+    assert opened.page.get_attribute("#play", "aria-label") == "play"
+    assert opened.complaints == []
+
+
+def test_the_gallery_can_be_filtered(show, data):
+    opened = show(data)
+    assert opened.page.locator("#gallery button").count() == 6
+    opened.page.select_option("#filter", "successes")
+    successes = sum(episode["outcome"] == "success" for episode in data["episodes"])
+    assert opened.page.locator("#gallery button").count() == successes
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1900, "dark")])
+def test_it_fits_phones_and_wide_screens_light_and_dark(show, data, width, scheme):
+    opened = show(data, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    overflow = opened.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert overflow <= 0
+    colour = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert colour == {"dark": "rgb(21, 23, 26)", "light": "rgb(247, 247, 245)"}[scheme]
+    opened.page.click("#theme")
+    assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") != colour
+
+
+def test_attention_is_shown_where_it_is_asked_for(show, data):
+    opened = show(data)
+    assert opened.page.locator("#board .field").count() == 0
+    opened.page.check("#layer-fields")
+    assert opened.page.locator("#board .field").count() == len(data["episodes"][0]["steps"][0]["attention"])
+
+
+def test_an_agent_without_plans_shows_its_values(show):
+    data = data_of("modelfree-50", 1)
+    opened, moment = show(data), data["episodes"][0]["steps"][0]
+    assert opened.text("#table-title") == "Values of the actions"
+    assert f"{moment['values'][moment['action']]:.3f}" in opened.text("#table tr.chosen")
+    assert opened.complaints == []
