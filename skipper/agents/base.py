@@ -189,9 +189,9 @@ class Online(Generic[Network]):
         self.network, self.optimiser = network, Optimiser(network, config)
         self.average = WeightAverage(network, config.averaging) if config.averaging else None
 
-    def update(self, loss: Tensor, rate: float) -> float:
-        """One step down ``loss``, at a share ``rate`` of the learning rate."""
-        value = self.optimiser.step(loss, rate)
+    def update(self, loss: Tensor | None, rate: float) -> float:
+        """One step down ``loss``, at a share ``rate`` of the learning rate; None where there is nothing to learn."""
+        value = 0.0 if loss is None else self.optimiser.step(loss, rate)
         if self.average:
             self.average.update(self.optimiser.blocks)
         return value
@@ -215,6 +215,21 @@ class Online(Generic[Network]):
         if self.average:
             self.average.load_state_dict(state["average"])
         self.optimiser.load_state_dict(state["optimiser"])
+
+    def load_part(self, part: str, state: dict[str, Any]) -> None:
+        """Take over one part of the network, as an attribute of it is called; the others stay as they are here."""
+        mine = self.state_dict()
+        for name in ("network", "optimiser"):
+            state[name] = _with_part(mine[name], part, state[name])
+        if self.average:
+            state["average"]["network"] = _with_part(mine["average"]["network"], part, state["average"]["network"])
+        self.load_state_dict(state)
+
+
+def _with_part(mine: dict[str, Any], part: str, other: dict[str, Any]) -> dict[str, Any]:
+    """The entries that belong to a part from the other dictionary, the rest from this one."""
+    rest = {name: entry for name, entry in mine.items() if not name.startswith(f"{part}.")}
+    return rest | {name: entry for name, entry in other.items() if name.startswith(f"{part}.")}
 
 
 class Images:

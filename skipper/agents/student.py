@@ -51,6 +51,26 @@ class Student:
 
     def study(self, lesson: Lesson) -> Study:
         """One update of estimators and generators."""
+        losses, per_pair = self._estimator_losses(lesson)
+        generated = self._generator_losses(lesson)
+        self.online.update(sum(generated.values(), start=losses["loss"]), lesson.rate)
+        return Study(_together(_numbers(losses), _numbers(generated)), per_pair.detach().numpy())
+
+    def study_estimators(self, lesson: Lesson) -> Study:
+        """One half of an update."""
+        losses, per_pair = self._estimator_losses(lesson)
+        self.online.update(losses["loss"], lesson.rate)
+        return Study(_numbers(losses), per_pair.detach().numpy())
+
+    def study_generators(self, lesson: Lesson) -> dict[str, float]:
+        """The other half; the weights' average goes on also where nothing is learned."""
+        generated = self._generator_losses(lesson)
+        loss = torch.stack(list(generated.values())).sum() if generated else None
+        self.online.update(loss, lesson.rate)
+        return _numbers(generated)
+
+    def _estimator_losses(self, lesson: Lesson) -> tuple[dict[str, Tensor], Tensor]:
+        """The loss and its parts, and the losses (P,) of the pairs with real targets."""
         network, settings = self.online.network, self.config.learning
         losses = estimator_losses(network.estimators, lesson.batch, lesson.outlook, settings)
         delusion = losses["distance"][lesson.real :]
@@ -63,15 +83,7 @@ class Student:
             # With single samples each has its own imagined target, and its weight covers both.
             scaled = settings.delusion_scale * delusion
             loss = loss + (weighted_mean(scaled, weights) if lesson.samples else scaled.mean())
-        # The generators' losses are not weighted by priority (App., "Checkpoint Generator").
-        generated = self._generator_losses(lesson) | self._goal_losses(lesson)
-        for name, part in generated.items():
-            loss = loss + part
-            metrics[name] = part
-        value = self.online.update(loss, lesson.rate)
-        means = {name: float(part.detach().mean()) for name, part in metrics.items()}
-        pairs = float(len(lesson.batch.action))
-        return Study({"loss": value, "pairs": pairs} | means, per_pair.detach().numpy())
+        return {"loss": loss, "pairs": torch.tensor(float(len(lesson.batch.action)))} | metrics, per_pair
 
     def catch_up(self) -> None:
         """The networks are here and always the newest."""
@@ -80,43 +92,53 @@ class Student:
         """Whatever is put into them is learned from next."""
 
     def _generator_losses(self, lesson: Lesson) -> dict[str, Tensor]:
-        """Reconstruct the agent's cell of some states in the context of others of their episodes."""
-        if lesson.contexts is None:
-            return {}
-        losses = self.online.network.generator.losses(*lesson.contexts)
-        settings = self.config.generator
-        weight = settings.entropy_scale * cyclic_weight(lesson.update, settings.entropy_period)
-        return {"reconstruction": losses["reconstruction"].mean(), "entropy": weight * losses["entropy"].mean()}
+        """What the generators are to learn, which is not weighted by priority (App., "Checkpoint Generator")."""
+        losses, network, settings = {}, self.online.network, self.config.generator
+        if lesson.contexts is not None:  # the agent's cell of some states, in the context of others of their episodes
+            found = network.generator.losses(*lesson.contexts)
+            weight = settings.entropy_scale * cyclic_weight(lesson.update, settings.entropy_period)
+            losses = {"reconstruction": found["reconstruction"].mean(), "entropy": weight * found["entropy"].mean()}
+        if network.goal is not None and lesson.goals is not None and len(lesson.goals[1]):
+            losses["goal"] = network.goal.loss(*lesson.goals)  # where the agent was when it was rewarded
+        return losses
 
-    def _goal_losses(self, lesson: Lesson) -> dict[str, Tensor]:
-        """Where the agent was when it was rewarded, in the context of another state of the episode."""
-        network = self.online.network.goal
-        if network is None or lesson.goals is None or not len(lesson.goals[1]):
-            return {}
-        return {"goal": network.loss(*lesson.goals)}
+
+def _numbers(losses: Mapping[str, Tensor]) -> dict[str, float]:
+    return {name: float(loss.detach().mean()) for name, loss in losses.items()}
+
+
+def _together(estimated: Mapping[str, float], generated: Mapping[str, float]) -> dict[str, float]:
+    """The metrics of both halves of an update."""
+    return {**estimated, **generated, "loss": estimated["loss"] + sum(generated.values())}
 
 
 class Later(Mapping[str, float]):
-    """Metrics of an update that may not be done yet: whoever looks at them waits for it."""
+    """Metrics of an update of which one half may not be done yet: whoever looks at them waits for it."""
 
-    def __init__(self, study: Future[Study]) -> None:
-        self._study = study
+    def __init__(self, estimated: Future[Study], generated: dict[str, float]) -> None:
+        self._estimated, self._generated = estimated, generated
+
+    def _all(self) -> dict[str, float]:
+        return _together(self._estimated.result().metrics, self._generated)
 
     def __getitem__(self, name: str) -> float:
-        return self._study.result().metrics[name]
+        return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._study.result().metrics)
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._study.result().metrics)
+        return len(self._all())
 
 
 class StudentProcess:
-    """A student in a process of its own; ``online`` here is a copy that ``catch_up`` brings up to date."""
+    """A student of the estimators in a process of its own; the generators, which cost less, are learned here.
+
+    The estimators of ``online`` here are a copy that ``catch_up`` brings up to date. The two halves share no weight.
+    """
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec, online: Online[SkipperNetwork]) -> None:
-        self._online = online
+        self._online, self._generators = online, Student(config, online)
         self._process = subprocess.Popen(
             # Not the folder that it is started in, but what this process imports from.
             [sys.executable, "-P", "-c", "from skipper.agents.student import serve; serve()"],
@@ -135,10 +157,10 @@ class StudentProcess:
         """One update, some time before the next copy of the networks is asked for; its losses stay there."""
         while len(self._under_way) >= LESSONS_AHEAD:
             self._under_way.popleft().result()
-        study = self._ask("study", _converted(lesson, Tensor, Tensor.numpy))
+        study = self._ask("study", _converted(lesson._replace(contexts=None, goals=None), Tensor, Tensor.numpy))
         self._under_way.append(study)
         self._news = True
-        return Study(Later(study), NO_LOSSES)
+        return Study(Later(study, self._generators.study_generators(lesson)), NO_LOSSES)
 
     def catch_up(self) -> None:
         """Wait for all updates, and take over what they made of the networks."""
@@ -146,7 +168,7 @@ class StudentProcess:
             return
         while self._under_way:
             self._under_way.popleft().result()
-        self._online.load_state_dict(self._ask("state").result())
+        self._online.load_part("estimators", self._ask("state").result())
         self._news = False
 
     def begin_anew(self) -> None:
@@ -244,7 +266,7 @@ class _Desk:
 
     def study(self, lesson: Any) -> Study:
         begin = perf_counter()
-        study = self.student.study(_converted(lesson, np.ndarray, torch.from_numpy))
+        study = self.student.study_estimators(_converted(lesson, np.ndarray, torch.from_numpy))
         self.seconds += perf_counter() - begin
         return study._replace(losses=NO_LOSSES)
 
