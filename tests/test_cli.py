@@ -62,6 +62,41 @@ def test_the_demo_trains_compares_and_leaves_pictures(monkeypatch, capsys, tmp_p
     assert "pretrained" not in printed
     for name in ("curve.png", "plan.png", "tasks.png"):
         assert (tmp_path / "new" / name).stat().st_size > 10_000
+    assert "see run think" in printed
+    assert (tmp_path / "new" / "watch.html").stat().st_size > 50_000
+
+
+def test_watching_leaves_a_page_and_what_it_shows(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COLUMNS", "200")
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    run = str(Path(__file__).parents[1] / "pretrained" / "modelfree-50")
+    page, data, film = (tmp_path / "out" / name for name in ("page.html", "data.json", "film.gif"))
+    files = ["--out", str(page), "--json", str(data), "--gif", str(film), "--png", "0"]
+    skipper("watch", run, "--task", "3", "1", "--difficulty", "0.35", *files, "--browser", monkeypatch=monkeypatch)
+    episodes = json.loads(data.read_text())["episodes"]
+    printed = capsys.readouterr().out
+    for episode, number in zip(episodes, (3, 1), strict=True):
+        assert f"task {number}: {episode['outcome']} after {len(episode['steps'])} steps" in printed
+    assert "<!doctype html>" in page.read_text()
+    assert opened == [page.as_uri()]
+    assert film.read_bytes().startswith(b"GIF")
+    assert page.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--task", "-1"], "--task wants numbers from 0, got -1"),
+        (["--each", "0"], "--each wants at least 1, got 0"),
+        (["--png", "99"], "--png wants a step of the episode, 0 to "),
+        (["--agent", "skipper-once"], "only variants of Skipper play with each other's networks"),
+    ],
+)
+def test_mistakes_in_watching_are_told(options, complaint, monkeypatch, tmp_path):
+    run = str(Path(__file__).parents[1] / "pretrained" / "modelfree-50")
+    with pytest.raises(SystemExit, match=complaint):
+        skipper("watch", run, *options, "--out", str(tmp_path / "page.html"), monkeypatch=monkeypatch)
 
 
 def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):

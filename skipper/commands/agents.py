@@ -16,6 +16,8 @@ from skipper.envs.tasks import training_tasks
 from skipper.training.load import load
 from skipper.types import Agent
 
+SHOWN = tuple(range(6))  # tasks that the demo's page shows
+
 
 @dataclass(frozen=True)
 class Train:
@@ -108,7 +110,7 @@ class Demo:
     """Watch a Skipper learn for a few minutes, and see how far it came.
 
     One table compares it with the random and the optimal agent, and with a trained Skipper; figures of its learning
-    curve, of one of its plans and of the tasks are left behind.
+    curve, of one of its plans and of the tasks are left behind, and a page on which the trained one can be watched.
     """
 
     out: Path = Path("demo")
@@ -125,6 +127,8 @@ class Demo:
     def run(self) -> None:
         """Train, print the table and write the pictures."""
         from skipper.experiments.demo import draw_figures, train_for  # matplotlib is slow to import
+        from skipper.viewer.export import to_html
+        from skipper.viewer.gallery import gallery
 
         console = Console()
         sets = task_sets(WorldConfig(), EVALUATION_DIFFICULTIES, self.episodes, self.seed)
@@ -138,5 +142,13 @@ class Demo:
             if folder.exists():
                 results[name] = evaluate(name, sets, self.seed, load(folder, self.seed).agent)
         console.print(results_table(results))
-        for picture in draw_figures(run, self.trained if self.trained.exists() else run, sets, self.out):
+        shown = self.trained if self.trained.exists() else run
+        for picture in draw_figures(run, shown, sets, self.out):
             console.print(f"wrote {picture}")
+        page = self.out / "watch.html"
+        hardest = max(EVALUATION_DIFFICULTIES)
+        data = gallery(
+            shown.name, load(shown, self.seed, explain=True), SHOWN, None, difficulty=hardest, seed=self.seed
+        )
+        page.write_text(to_html(data), encoding="utf-8")
+        console.print(f"wrote {page}: open it to see {shown.name} think")

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import webbrowser
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +12,12 @@ import tyro
 from rich.console import Console
 
 from skipper.training.load import load
+
+
+def has_screen() -> bool:
+    """Whether a page that is opened would be seen."""
+    screen = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return screen and sys.stdout.isatty()
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Watch:
     """Also write the first of the episodes as a moving picture."""
     png: int | None = None
     """Also draw this step of the first episode, beside the page under the same name with .png."""
-    browser: bool | None = None
+    browser: bool = field(default_factory=has_screen)
     """Open the page; by default where there is a screen and somebody at the keyboard."""
 
     def run(self) -> None:
@@ -61,7 +67,9 @@ class Watch:
         loaded = load(self.run_folder, self.seed, self.agent, explain=True)
         name = self.run_folder.resolve().name
         data = gallery(name, loaded, self.task, self.each, difficulty=self.difficulty, seed=self.seed)
-        self.out.parent.mkdir(parents=True, exist_ok=True)
+        for path in (self.out, self.json, self.gif):
+            if path:
+                path.parent.mkdir(parents=True, exist_ok=True)
         self.out.write_text(to_html(data), encoding="utf-8")
         if self.json:
             self.json.write_text(json.dumps(data, indent=1), encoding="utf-8")
@@ -71,7 +79,7 @@ class Watch:
                 console.print(f"wrote {path}", soft_wrap=True)
         for episode in data["episodes"]:
             console.print(f"{episode['name']}: {episode['outcome']} after {len(episode['steps'])} steps")
-        if has_screen() if self.browser is None else self.browser:
+        if self.browser:
             webbrowser.open(self.out.resolve().as_uri())
 
     def _pictures(self, data: dict[str, Any]) -> list[Path]:
@@ -91,9 +99,3 @@ class Watch:
             drawn.append(self.gif)
             animate_episode(data, 0, self.gif)
         return drawn
-
-
-def has_screen() -> bool:
-    """Whether a page that is opened would be seen."""
-    screen = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    return screen and sys.stdout.isatty()

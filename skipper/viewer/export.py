@@ -18,14 +18,14 @@ from skipper.envs.vector import LavaVectorEnv
 from skipper.planning.proxy import CURRENT, Fate, ProxyProblem, route
 from skipper.types import Agent, Array, Decision, TimeStep
 
-# Why an edge is not planned with, in words.
+# What became of an edge, in few words.
 FATES = {
     Fate.KEPT: "kept",
-    Fate.VERTEX_GONE: "one of its ends was pruned",
+    Fate.VERTEX_GONE: "an end is pruned",
     Fate.SELF_LOOP: "leads nowhere",
-    Fate.INTO_CURRENT: "leads back to where the agent is",
-    Fate.FROM_TERMINAL: "begins where the episode would end",
-    Fate.TOO_LONG: "too long to be trusted",
+    Fate.INTO_CURRENT: "back to here",
+    Fate.FROM_TERMINAL: "from an ending",
+    Fate.TOO_LONG: "too long",
 }
 EMPTY_CELL, OBSTACLE_CELL, GOAL_CELL = ".#G"
 

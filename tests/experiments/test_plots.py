@@ -1,10 +1,11 @@
 import numpy as np
+from matplotlib.animation import PillowWriter
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from skipper.envs.render import render_rgb
 from skipper.envs.tasks import tasks_from_text
-from skipper.experiments.plots import draw_learning_curves, draw_task, draw_tasks
+from skipper.experiments.plots import animate_episode, draw_learning_curves, draw_moment, draw_task, draw_tasks
 
 DRAWINGS = ("A.#..\n#...G\n.....", "G....\n.###.\n....A")
 
@@ -49,3 +50,50 @@ def test_learning_curves_show_every_run_in_every_panel(tmp_path, monkeypatch):
         assert [list(line.get_xdata()) for line in axes.get_lines()] == [[0, 10], [0, 20]]
         assert [list(line.get_ydata()) for line in axes.get_lines()] == [[0.0, 0.5], [0.1, 0.9]]
         assert len(axes.collections) == 2
+
+
+# A plan on a grid of 3x2 cells: from cell 0 over cell 2 to the goal, cell 4; cell 5 cannot be reached.
+PLAN = {
+    "cells": [0, 2, 5, 4],
+    "fate": ["2000", "3200", "3525", "3552"],
+    "route": [0, 1, 3],
+}
+EPISODE = {
+    "layout": "...#G.",
+    "optimal": [0, 2, 4],
+    "end": 4,
+    "outcome": "success",
+    "steps": [{"cell": 0, "target": 2, "plan": 0}, {"cell": 2, "target": 4, "plan": 0}],
+    "plans": [PLAN],
+    "truth": {"cells": [0, 2, 4, 5], "distance": [[0, 1, 2, -1], [1, 0, 1, -1], [-1, -1, 0, -1], [-1, -1, -1, 0]]},
+}
+DATA = {"width": 3, "height": 2, "dynamics": "lava", "episodes": [EPISODE]}
+
+
+def test_a_moment_shows_plan_target_and_delusions(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    draw_moment(DATA, 0, 1, tmp_path / "moment.png")
+    (axes,) = drawn[0].axes
+    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.get_lines()}
+    assert lines["plan"] == [[0.5, 0.5], [1.5, 0.5], [2.5, 0.5]]
+    assert lines["way so far"][-1] == [1.5, 0.5]
+    spots = {found.get_label(): found.get_offsets().tolist() for found in axes.collections}
+    assert spots["next target"] == [[2.5, 0.5]]
+    assert spots["delusions"] == [[2.5, 1.5]]
+    assert spots["checkpoints"] == [[1.5, 0.5], [2.5, 0.5]]
+    dashed = [line.get_xydata().tolist() for line in axes.get_lines() if line.get_linestyle() == "--"]
+    assert dashed == [[[0.5, 0.5], [2.5, 1.5]], [[1.5, 0.5], [2.5, 1.5]]]
+
+
+def test_a_film_shows_every_step_and_the_end(tmp_path, monkeypatch):
+    titles = []
+    grab = PillowWriter.grab_frame
+    monkeypatch.setattr(
+        PillowWriter,
+        "grab_frame",
+        lambda writer, **options: (titles.append(writer.fig.axes[0].get_title()), grab(writer, **options)),
+    )
+    animate_episode(DATA, 0, tmp_path / "film.gif")
+    assert titles == [f"step {step} of 2: success" for step in (0, 1, 2, 2, 2)]
+    assert (tmp_path / "film.gif").stat().st_size > 1_000
