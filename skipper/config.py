@@ -230,10 +230,10 @@ class LearningConfig:
     """Evaluate a running average of the weights, of which this share is kept at every update; 0 evaluates the newest
     weights, as the paper does."""
     learn_apart: bool = False
-    """Update the networks in a process of their own, while another one acts and prepares what is learned next, where
-    there are two threads or more; operations then have one thread less each. What is learned is, bit for bit, what one
-    process with that many threads learns. Needs all_pairs and frozen_acting, since neither priorities nor the newest
-    weights are known ahead; agents without targets ignore it."""
+    """Where there are two threads or more, update the estimators in a process of their own, while another one acts,
+    prepares what is learned next and updates the generators; operations then have one thread less each. What is
+    learned is, bit for bit, what one process with that many threads learns. Needs all_pairs and frozen_acting, since
+    neither priorities nor the newest weights are known ahead; agents without targets ignore it."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01

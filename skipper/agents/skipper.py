@@ -123,11 +123,12 @@ class SkipperPolicy:
         else:
             at_target, at_checkpoint = self._met(walk, timestep.observation, code)
             late = walk.steps >= config.timeout
+        like = "" if config.match_states else "a state like "  # descriptions are compared, which some states share
         reasons = {
             "the episode begins": timestep.first,
             "there was no target": ~walk.aiming,
-            "the target was reached": at_target,
-            "a checkpoint was reached": at_checkpoint,
+            f"{like}the target was reached": at_target,
+            f"{like}a checkpoint was reached": at_checkpoint,
             "time ran out": late,
         }
         always = "it plans at every step" if config.regenerate == "step" and not config.always_goal else ""

@@ -1,6 +1,7 @@
 """Commands that train agents and let them play: train, evaluate, demo."""
 
 import json
+import webbrowser
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ import tyro
 from rich.console import Console
 
 from skipper.agents.registry import FIXED
-from skipper.commands.shared import WorldOptions, evaluate, results_table, sides, task_sets
+from skipper.commands.shared import WorldOptions, evaluate, has_screen, results_table, sides, task_sets
 from skipper.config import EVALUATION_DIFFICULTIES, RunConfig, WorldConfig
 from skipper.envs.tasks import training_tasks
 from skipper.training.load import load
@@ -143,12 +144,13 @@ class Demo:
                 results[name] = evaluate(name, sets, self.seed, load(folder, self.seed).agent)
         console.print(results_table(results))
         shown = self.trained if self.trained.exists() else run
-        for picture in draw_figures(run, shown, sets, self.out):
+        hardest = max(EVALUATION_DIFFICULTIES)
+        thinking = load(shown, self.seed, explain=True)
+        data = gallery(shown.name, thinking, SHOWN, None, difficulty=hardest, seed=self.seed)
+        for picture in draw_figures(run, data, sets, self.out):
             console.print(f"wrote {picture}")
         page = self.out / "watch.html"
-        hardest = max(EVALUATION_DIFFICULTIES)
-        data = gallery(
-            shown.name, load(shown, self.seed, explain=True), SHOWN, None, difficulty=hardest, seed=self.seed
-        )
         page.write_text(to_html(data), encoding="utf-8")
         console.print(f"wrote {page}: open it to see {shown.name} think")
+        if has_screen():
+            webbrowser.open(page.resolve().as_uri())

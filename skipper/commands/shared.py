@@ -1,5 +1,7 @@
 """Options and tables that several commands share."""
 
+import os
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -67,3 +69,9 @@ def results_table(results: dict[str, dict[str, Summary]]) -> Table:
             table.add_row(agent, level, f"{row.success:.3f}", interval, f"{row.length:.1f}", *shares)
         table.add_section()
     return table
+
+
+def has_screen() -> bool:
+    """Whether a page that is opened would be seen."""
+    screen = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return screen and sys.stdout.isatty()

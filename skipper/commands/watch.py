@@ -1,8 +1,6 @@
 """The command that shows an agent think."""
 
 import json
-import os
-import sys
 import webbrowser
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +9,8 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from skipper.commands.shared import has_screen
 from skipper.training.load import load
-
-
-def has_screen() -> bool:
-    """Whether a page that is opened would be seen."""
-    screen = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    return screen and sys.stdout.isatty()
 
 
 @dataclass(frozen=True)
@@ -43,15 +36,17 @@ class Watch:
     each: int | None = None
     """Instead of these: so many successes, deaths and timeouts, as far as 400 tasks have them."""
     seed: int = 0
-    """Decides the tasks, as in "skipper evaluate", and the agent's few random actions."""
+    """Decides the tasks, as in "skipper evaluate", and all that happens in them."""
     out: Path = Path("plan.html")
     """Where the page goes."""
     json: Path | None = None
     """Also write what the page shows, as JSON."""
+    episode: int = 0
+    """Which of the page's episodes, from 0, --gif and --png draw."""
     gif: Path | None = None
-    """Also write the first of the episodes as a moving picture."""
+    """Also write an episode as a moving picture."""
     png: int | None = None
-    """Also draw this step of the first episode, beside the page under the same name with .png."""
+    """Also draw this step of an episode, beside the page under the same name with .png."""
     browser: bool = field(default_factory=has_screen)
     """Open the page; by default where there is a screen and somebody at the keyboard."""
 
@@ -87,15 +82,17 @@ class Watch:
         drawn: list[Path] = []
         if self.gif is None and self.png is None:
             return drawn
+        if not 0 <= self.episode < len(data["episodes"]):
+            raise ValueError(f"--episode wants one of the {len(data['episodes'])} episodes, from 0, got {self.episode}")
         from skipper.experiments.plots import animate_episode, draw_moment  # matplotlib is slow to import
 
         if self.png is not None:
-            last = len(data["episodes"][0]["steps"])
+            last = len(data["episodes"][self.episode]["steps"])
             if not 0 <= self.png <= last:
                 raise ValueError(f"--png wants a step of the episode, 0 to {last}, got {self.png}")
             drawn.append(self.out.with_suffix(".png"))
-            draw_moment(data, 0, self.png, drawn[-1])
+            draw_moment(data, self.episode, self.png, drawn[-1])
         if self.gif is not None:
             drawn.append(self.gif)
-            animate_episode(data, 0, self.gif)
+            animate_episode(data, self.episode, self.gif)
         return drawn

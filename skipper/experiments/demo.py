@@ -4,14 +4,12 @@ import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from skipper.config import EvaluationConfig
 from skipper.envs.tasks import Tasks
-from skipper.experiments.plots import draw_learning_curves, draw_plan, draw_tasks
+from skipper.experiments.plots import draw_learning_curves, draw_moment, draw_tasks
 from skipper.presets import preset
-from skipper.training.load import load
 from skipper.training.progress import ProgressDisplay
 from skipper.training.recorder import read_evaluations
 from skipper.training.train import Stop, train
@@ -38,12 +36,10 @@ def train_for(out: Path, minutes: float, seed: int) -> None:
         timer.cancel()
 
 
-def draw_figures(run: Path, trained: Path, sets: dict[str, Tasks], out: Path) -> list[Path]:
-    """The learning curve of ``run``, a plan of the agent in ``trained``, and one task of each set."""
+def draw_figures(run: Path, watched: dict[str, Any], sets: dict[str, Tasks], out: Path) -> list[Path]:
+    """The learning curve of ``run``, the first plan of the episodes that are ``watched``, and one task of each set."""
     curve, plan, pictures = out / "curve.png", out / "plan.png", out / "tasks.png"
     draw_learning_curves({run.name: read_evaluations(run)}, curve)
-    tasks = list(sets.values())[-1]
-    start = tasks.observe(np.zeros(1, np.int64), tasks.table.start[:1])
-    draw_plan(tasks, 0, load(trained).plan(start[0]), plan)
+    draw_moment(watched, 0, 0, plan)
     draw_tasks({f"difficulty {level}": tasks for level, tasks in sets.items()}, pictures)
     return [curve, plan, pictures]

@@ -13,9 +13,8 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 from skipper.envs.lava import AGENT, AGENT_COLOUR, EMPTY, GOAL, LAVA, WALL
 from skipper.envs.oracle import optimal_path
 from skipper.envs.render import TILE, render_rgb
-from skipper.envs.scene import LavaScene
 from skipper.envs.tasks import Tasks
-from skipper.planning.proxy import CURRENT, Fate, ProxyProblem, route
+from skipper.planning.proxy import CURRENT, Fate
 from skipper.types import Array
 
 
@@ -36,28 +35,6 @@ def draw_tasks(sets: Mapping[str, Tasks], path: Path) -> None:
     figure = Figure(figsize=(3 * len(sets), 3.4), layout="constrained")
     for axes, (name, tasks) in zip(figure.subplots(1, len(sets), squeeze=False)[0], sets.items(), strict=True):
         axes.set_title(f"{name}: {draw_task(axes, tasks, 0)} steps")
-    figure.savefig(path, dpi=120)
-
-
-def draw_plan(tasks: Tasks, row: int, problem: ProxyProblem, path: Path) -> None:
-    """A plan on its task: all vertices and the edges that were left, the route over them, and the optimal path."""
-    height = tasks.world.height
-    cells = LavaScene().agent_cell(problem.vertices.observation[0])
-    x, y = cells // height + 0.5, cells % height + 0.5
-    figure = Figure(figsize=(6, 6.8), layout="constrained")
-    axes = figure.subplots()
-    steps = draw_task(axes, tasks, row)
-    for source, target in np.argwhere(problem.fate[0] == Fate.KEPT):
-        axes.plot(x[[source, target]], y[[source, target]], color="white", linewidth=0.5, alpha=0.25)
-    axes.scatter(x[1:-1], y[1:-1], s=40, color="white", edgecolors="black", zorder=3, label="imagined checkpoints")
-    led = route(problem, 0)
-    axes.plot(x[led], y[led], color="gold", linewidth=3, zorder=4, label="the plan")
-    if len(led) > 1:
-        aim = led[1]
-        distance = problem.edges.distance[0, CURRENT, aim]
-        axes.scatter(x[aim], y[aim], s=260, marker="*", color="gold", edgecolors="black", zorder=5, label="next target")
-        axes.set_title(f"next target estimated {distance:.1f} steps away; optimal path (dotted): {steps}", fontsize=10)
-    figure.legend(loc="outside lower center", ncols=3, facecolor="lightgrey")
     figure.savefig(path, dpi=120)
 
 
@@ -121,10 +98,9 @@ def _problem(
         else:
             axes.plot(*ends, color="orchid", linewidth=1.2, linestyle="--")
     x, y = spots(plan["cells"])
-    reached = possible[CURRENT]
-    reached[CURRENT] = False  # drawn as the agent
-    lost = ~possible[CURRENT]
-    lost[CURRENT] = False
+    shown = np.array(plan["kept"], bool)
+    shown[CURRENT] = False  # drawn as the agent
+    reached, lost = shown & possible[CURRENT], shown & ~possible[CURRENT]
     axes.scatter(x[reached], y[reached], s=36, color="white", edgecolors="black", zorder=3, label="checkpoints")
     if lost.any():
         axes.scatter(x[lost], y[lost], s=50, marker="x", color="orchid", linewidths=2, zorder=4, label="delusions")

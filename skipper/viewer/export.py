@@ -44,14 +44,16 @@ def record(agent: Agent, tasks: Tasks, seed: int) -> list[Json]:
         decision = agent.act(TimeStep(observation, info["goal"], first, idle=~running))
         observation, reward, terminated, truncated, info = envs.step(decision.action)
         ended = terminated | truncated
-        # Where an episode ended, the environment shows the next one already.
-        after = scene.agent_cell(info["final_obs"] if ended.any() else observation)
+        after = scene.agent_cell(observation)
+        if ended.any():  # there the environment shows the next episode already
+            after[ended] = scene.agent_cell(info["final_obs"][ended])
         for row in np.flatnonzero(running).tolist():
             episode = episodes[row]
             _note_plan(episode, decision, row, scene)
-            episode["steps"].append(
-                _moment(decision, row, int(cells[row]), scene) | {"plan": len(episode["plans"]) - 1}
-            )
+            moment = _moment(decision, row, int(cells[row]), scene) | {"plan": len(episode["plans"]) - 1}
+            if tasks.table.successor[row, cells[row], decision.action[row]] != after[row]:
+                moment["slipped"] = True
+            episode["steps"].append(moment)
             if ended[row]:
                 episode["end"] = int(after[row])
                 episode["outcome"] = _outcome(bool(terminated[row]), float(reward[row]))
@@ -106,7 +108,7 @@ def _note_plan(episode: Json, decision: Decision, row: int, scene: LavaScene) ->
 
 
 def plan_to_json(problem: ProxyProblem, row: int, scene: LavaScene) -> Json:
-    """A proxy problem as it was solved; vertices that were merged with others are left out and only counted."""
+    """A proxy problem as it was solved; vertices that are not present are left out and only counted."""
     present = np.flatnonzero(problem.vertices.present[row])
     place = {int(vertex): index for index, vertex in enumerate(present)}
     inner = np.ix_(present, present)
@@ -120,26 +122,22 @@ def plan_to_json(problem: ProxyProblem, row: int, scene: LavaScene) -> Json:
         "terminal": problem.edges.terminal[row, present].astype(int).tolist(),
         "value": _rounded(problem.values.vertex[row, present], 3),
         "worth": _rounded(problem.values.action[row, CURRENT, present], 3),  # of aiming at each of them from here
-        "tenths": [_tenths(line) for line in distance],  # estimated distances, -1 where nobody asked for one
+        "tenths": ["".join(map(_tenths, line)) for line in distance],
         "fate": ["".join(str(int(each)) for each in line) for line in fate],
         "reward": _sparse(reward, 0.0),
         "trust": _sparse(np.where(kept, trust, 1.0), 1.0),
-        "route": [place[vertex] for vertex in _forward(route(problem, row), problem.kept.shape[1])],
+        "route": [place[vertex] for vertex in route(problem, row)],
         "target": place.get(int(problem.target[row]), -1),
     }
-
-
-def _forward(vertices: list[int], count: int) -> list[int]:
-    """Vertices counted from the beginning."""
-    return [vertex % count for vertex in vertices]
 
 
 def _rounded(values: Array, digits: int) -> list[float]:
     return [round(float(value), digits) if np.isfinite(value) else -1 for value in values]
 
 
-def _tenths(distances: Array) -> list[int]:
-    return [round(10 * float(steps)) if np.isfinite(steps) else -1 for steps in distances]
+def _tenths(steps: float) -> str:
+    """Tenths of estimated steps in two digits to the base 36, "--" where there is no estimate, or no way."""
+    return np.base_repr(min(round(10 * steps), 36**2 - 1), 36).zfill(2).lower() if np.isfinite(steps) else "--"
 
 
 def _sparse(matrix: Array, usual: float) -> list[list[float]]:

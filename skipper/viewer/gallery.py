@@ -47,8 +47,10 @@ def gallery(
     episodes = some_of_each(loaded, unseen, each, seed) if each else episodes_of(loaded, unseen, named, seed)
     about = {
         "agent": config.agent,
-        "trained on": f"{config.tasks} tasks for {config.steps:,} steps" if config.tasks else f"{config.steps:,} steps",
+        "trained on": f"{config.tasks} tasks" if config.tasks else "a new task every episode",
         "difficulty": f"{difficulty:g}",
         "tasks of seed": str(seed),
     }
+    if config.world.slip > 0:
+        about["slip"] = f"{config.world.slip:g}; true distances and the optimal path are those of an agent in luck"
     return page_data(f"{name}: see the agent think", about, unseen, episodes)

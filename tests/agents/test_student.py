@@ -23,7 +23,7 @@ CONFIG = replace(
     agent="skipper-regen",
     threads=2,
     replay=ReplayConfig(capacity=1_000, all_pairs=True, other_episodes=0.2),
-    generator=replace(DEBUG.generator, generator_width=4, generator_every=3),
+    generator=replace(DEBUG.generator, generator_width=4, generator_every=3, learned_goal=True),
     learning=replace(
         DEBUG.learning, steps_per_update=1.0, delusion_scale=0.25, frozen_acting=True, practice=True, averaging=0.9
     ),

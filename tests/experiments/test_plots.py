@@ -55,6 +55,7 @@ def test_learning_curves_show_every_run_in_every_panel(tmp_path, monkeypatch):
 # A plan on a grid of 3x2 cells: from cell 0 over cell 2 to the goal, cell 4; cell 5 cannot be reached.
 PLAN = {
     "cells": [0, 2, 5, 4],
+    "kept": [1, 1, 1, 1],
     "fate": ["2000", "3200", "3525", "3552"],
     "route": [0, 1, 3],
 }

@@ -5,12 +5,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from skipper.agents.registry import Ingredients, make_fixed
 from skipper.config import WorldConfig
-from skipper.envs.tasks import evaluation_tasks
+from skipper.envs.spec import environment_spec
+from skipper.envs.tasks import Tasks, evaluation_tasks
 from skipper.training.load import load
+from skipper.types import Agent
 from skipper.viewer.export import page_data, record, to_html
 
 PRETRAINED = Path(__file__).parents[2] / "pretrained"
@@ -31,16 +35,23 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-def data_of(name: str, count: int) -> dict:
-    tasks = evaluation_tasks(WorldConfig(), 0.55, count, seed=0)
-    recorded = record(load(PRETRAINED / name, 0, explain=True).agent, tasks, 0)
-    named = [{"name": f"task {row}", **episode} for row, episode in enumerate(recorded)]
+def data_of(name: str, count: int, variant: str | None = None, **world: float) -> dict:
+    tasks = evaluation_tasks(WorldConfig(**world), 0.55, count, seed=0)
+    return page_of(name, load(PRETRAINED / name, 0, variant, explain=True).agent, tasks)
+
+
+def page_of(name: str, agent: Agent, tasks: Tasks) -> dict:
+    named = [{"name": f"task {row}", **episode} for row, episode in enumerate(record(agent, tasks, 0))]
     return page_data(f"{name} {HOSTILE}", {"agent": HOSTILE}, tasks, named)
 
 
 @pytest.fixture(scope="module")
 def data() -> dict:
     return data_of("skipper-regen-50", 6)
+
+
+def estimate(plan: dict, source: int, target: int) -> float:
+    return int(plan["tenths"][source][2 * target : 2 * target + 2], 36) / 10
 
 
 class Opened:
@@ -114,7 +125,7 @@ def test_scrubbing_shows_the_step_its_target_and_its_distances(show, data):
         plan = episode["plans"][moment["plan"]]
         target = plan["target"]
         known = {cell: place for place, cell in enumerate(episode["truth"]["cells"])}
-        estimated = plan["tenths"][0][target] / 10
+        estimated = estimate(plan, 0, target)
         true = episode["truth"]["distance"][known[plan["cells"][0]]][known[plan["cells"][target]]]
         x, y = divmod(moment["target"], 12)
         said = opened.text("#words")
@@ -127,9 +138,9 @@ def test_scrubbing_shows_the_step_its_target_and_its_distances(show, data):
         agent = opened.page.locator("#board .agent")
         x, y = divmod(moment["cell"], 12)
         assert (float(agent.get_attribute("cx")), float(agent.get_attribute("cy"))) == (x + 0.5, y + 0.5)
-        kept = sum(line.count("0") for line in plan["fate"])
-        assert opened.page.locator("#board .edge").count() == kept
-        assert f"Edges: {kept} kept" in opened.text("#pruned")
+        kept = {(i, j) for i, line in enumerate(plan["fate"]) for j, fate in enumerate(line) if fate == "0"}
+        assert opened.page.locator("#board .edge").count() == len({frozenset(edge) for edge in kept})
+        assert f"Edges: {len(kept)} kept" in opened.text("#pruned")
     opened.scrub(len(episode["steps"]))
     assert f"ended after {len(episode['steps'])} steps" in opened.text("#words")
     assert opened.complaints == []
@@ -142,12 +153,12 @@ def test_delusions_are_marked(show, data):
     known = {cell: place for place, cell in enumerate(episode["truth"]["cells"])}
     places = [known[cell] for cell in plan["cells"]]
     true = episode["truth"]["distance"]
-    edges = [
-        (source, target)
+    edges = {
+        frozenset((source, target))
         for source, line in enumerate(plan["fate"])
         for target, fate in enumerate(line)
         if fate == "0" and true[places[source]][places[target]] < 0
-    ]
+    }
     vertices = [vertex for vertex in range(1, len(places)) if true[places[0]][places[vertex]] < 0]
     assert edges
     assert vertices
@@ -156,11 +167,24 @@ def test_delusions_are_marked(show, data):
 
 
 def test_an_edge_says_its_distance_when_it_is_pointed_at(show, data):
-    opened = show(data)
-    line = opened.page.locator("#board line[data-tip]").first
-    line.dispatch_event("pointermove", {"clientX": 50, "clientY": 50})
-    assert opened.text("#tip") == line.get_attribute("data-tip")
-    assert "steps (truth" in opened.text("#tip")
+    opened, plan = show(data, viewport={"width": 1400, "height": 1400}), data["episodes"][0]["plans"][0]
+    # The last edge of the plan, so that what lies over it is pointed at too.
+    source, target = plan["route"][-2:]
+    box = opened.page.locator("#board").bounding_box()
+    (x, y), (u, v) = (divmod(plan["cells"][vertex], 12) for vertex in (source, target))
+    middle = ((x + u + 1) / 2 * box["width"] / 12, (y + v + 1) / 2 * box["height"] / 12)
+    opened.page.mouse.move(box["x"] + middle[0], box["y"] + middle[1])
+    assert f"{source} → {target}: {estimate(plan, source, target):.1f} steps (truth" in opened.text("#tip")
+    opened.page.keyboard.press("ArrowRight")
+    assert opened.page.locator("#tip").is_hidden()
+
+
+def test_a_checkpoint_that_is_clicked_lists_its_edges(show, data):
+    opened, plan = show(data), data["episodes"][0]["plans"][0]
+    opened.page.locator("#board .target").click()
+    assert opened.text("#table-title") == f"Edges from checkpoint {plan['target']}"
+    opened.page.keyboard.press("Enter")  # the first button of the new table has the focus
+    assert opened.text("#table-title") != f"Edges from checkpoint {plan['target']}"
 
 
 def test_the_keyboard_is_enough(show, data):
@@ -190,6 +214,10 @@ def test_the_gallery_can_be_filtered(show, data):
     opened.page.select_option("#filter", "successes")
     successes = sum(episode["outcome"] == "success" for episode in data["episodes"])
     assert opened.page.locator("#gallery button").count() == successes
+    for _ in range(successes):
+        opened.page.keyboard.press("n")
+        chosen = opened.page.locator('#gallery button[aria-pressed="true"]')
+        assert data["episodes"][int(chosen.get_attribute("data-episode"))]["outcome"] == "success"
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1900, "dark")])
@@ -215,4 +243,43 @@ def test_an_agent_without_plans_shows_its_values(show):
     opened, moment = show(data), data["episodes"][0]["steps"][0]
     assert opened.text("#table-title") == "Values of the actions"
     assert f"{moment['values'][moment['action']]:.3f}" in opened.text("#table tr.chosen")
+    assert opened.complaints == []
+
+
+def test_a_plan_that_is_kept_is_told_from_a_new_one(show):
+    data = data_of("skipper-once-50", 2)
+    opened, steps = show(data), data["episodes"][0]["steps"]
+    kept = next(step for step, moment in enumerate(steps) if not moment["reason"])
+    opened.scrub(kept)
+    assert opened.text("#words").startswith("Keeps to its plan. Target")
+    assert "where it planned" in opened.text("#table-title")
+    assert opened.complaints == []
+
+
+def test_whoever_always_aims_at_the_goal_plans_nothing(show):
+    opened = show(data_of("skipper-regen-50", 1, "skipper-goal"))
+    assert opened.text("#words").startswith("Chose a target because the episode begins. Target at")
+    opened.page.keyboard.press("ArrowRight")
+    assert opened.text("#words").startswith("Keeps to its target.")
+    assert opened.complaints == []
+
+
+def test_slips_are_told(show):
+    data = data_of("skipper-regen-50", 2, slip=0.5)
+    opened, steps = show(data), data["episodes"][0]["steps"]
+    assert any("slipped" in moment for moment in steps)
+    for step, moment in enumerate(steps):
+        opened.scrub(step)
+        assert ("But it slips." in opened.text("#words")) == ("slipped" in moment)
+
+
+def test_other_worlds_and_true_plans(show):
+    world = WorldConfig(8, 5, dynamics="walls")
+    agent = make_fixed("skipper-oracle", Ingredients(environment_spec(world), np.random.default_rng(0)))
+    data = page_of("oracle", agent, evaluation_tasks(world, 0.4, 2, seed=0))
+    opened, steps = show(data), data["episodes"][0]["steps"]
+    assert opened.page.get_attribute("#board", "viewBox") == "0 0 8 5"
+    for step in range(len(steps) + 1):
+        opened.scrub(step)
+    assert opened.page.locator("#best .optimal").count() == 1
     assert opened.complaints == []
