@@ -27,7 +27,7 @@ check:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 12
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache demo
