@@ -118,7 +118,7 @@ def test_watching_changes_nothing(tmp_path):
     train(often, tmp_path / "often", ProgressDisplay(800, Console(file=StringIO(), force_terminal=True)))
     train(SHORT, tmp_path / "seldom")
     weights = [skipper.load(tmp_path / name).agent for name in ("often", "seldom")]
-    parameters = [agent._greedy.__self__.state_dict() for agent in weights]
+    parameters = [agent._values.__self__.state_dict() for agent in weights]
     assert all((parameters[0][name] == parameters[1][name]).all() for name in parameters[0])
 
 
