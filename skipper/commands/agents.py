@@ -26,7 +26,7 @@ class Train:
 
     Every field of the configuration is an option. Presets: "fast", the default, learns in half an hour on two cores;
     "paper" follows the paper to the number; "debug" takes seconds, to see that everything runs. In worlds where moves
-    slip, "fast" wants --no-hindsight-bound.
+    slip, "fast" wants --no-hindsight-bound --sync-every 2400.
 
     Example: skipper train --agent skipper-regen --tasks 50 --seed 0 --out runs/first
     """
