@@ -66,7 +66,7 @@ FAST = RunConfig(
         pair_episodes=8,
         pair_transitions=12,
         pair_targets=8,
-        pair_endings=0.25,
+        pair_endings=0.5,
         other_episodes=0.1,
     ),
     evaluation=EvaluationConfig(evaluate_every=100_000, evaluation_episodes=50),

@@ -1,13 +1,14 @@
-"""What learning agents share: random streams, schedules, optimisation, and saving all of it."""
+"""What learning agents share: random streams, schedules, experience, and saving all of it."""
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from skipper.agents.optimiser import Block, Optimiser, side_by_side
 from skipper.config import LearningConfig, ReplayConfig, RunConfig
 from skipper.hashing import content_hashes
 from skipper.nets.layers import seeded_initialisation
@@ -16,12 +17,7 @@ from skipper.replay.episodes import Episode, EpisodeBuilder
 from skipper.types import Array, Attention, Decision, EnvironmentSpec, TimeStep, Transition
 
 Network = TypeVar("Network", bound=nn.Module)
-MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's names
 TASK_IMAGES = 1021  # images that are drawn together; a task's number says which of them is its own
-
-
-class NotFiniteError(RuntimeError):
-    """A loss became infinite or not a number."""
 
 
 def named_rng(seed: int, name: str) -> np.random.Generator:
@@ -44,96 +40,6 @@ def explore(greedy: Array, epsilon: float, actions: int, rng: np.random.Generato
 def observations_tensor(observation: Array) -> Tensor:
     """(B, W, H, C) as the networks take it, without a copy where that is possible."""
     return torch.from_numpy(np.ascontiguousarray(observation))
-
-
-class Block(NamedTuple):
-    """Parameters that lie side by side in one vector, so that one operation changes them all."""
-
-    vector: nn.Parameter
-    parameters: dict[str, nn.Parameter]
-
-    def split(self, vector: Tensor) -> dict[str, Tensor]:
-        """The pieces of a vector of this size that belong to the parameters, in their shapes."""
-        pieces = vector.split([parameter.numel() for parameter in self.parameters.values()])
-        named = zip(self.parameters.items(), pieces, strict=True)
-        return {name: piece.view(parameter.shape) for (name, parameter), piece in named}
-
-    def gradient(self) -> Tensor | None:
-        """That of the whole vector; None where no parameter has one."""
-        gradients = [parameter.grad for parameter in self.parameters.values()]
-        if all(gradient is None for gradient in gradients):
-            return None
-        pairs = zip(self.parameters.values(), gradients, strict=True)
-        return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for p, g in pairs])
-
-
-@torch.no_grad()
-def side_by_side(network: nn.Module) -> list[Block]:
-    """Lay the parameters of each part of a network side by side in memory."""
-    parts: dict[str, dict[str, nn.Parameter]] = {}
-    for name, parameter in network.named_parameters():
-        parts.setdefault(name.partition(".")[0], {})[name] = parameter
-    blocks = []
-    for parameters in parts.values():
-        block = Block(nn.Parameter(torch.cat([p.flatten() for p in parameters.values()])), parameters)
-        for parameter, piece in zip(parameters.values(), block.split(block.vector.data).values(), strict=True):
-            parameter.data = piece
-        blocks.append(block)
-    return blocks
-
-
-class Optimiser:
-    """Adam with the gradients clipped by value; one for all parameters of an agent."""
-
-    def __init__(self, network: nn.Module, config: LearningConfig) -> None:
-        self.blocks = side_by_side(network)
-        self._parameters = list(network.parameters())
-        self._clip, self._rate = config.gradient_clip, config.learning_rate
-        vectors = [block.vector for block in self.blocks]
-        self._adam = torch.optim.Adam(vectors, lr=config.learning_rate, eps=config.adam_epsilon, fused=True)
-
-    def step(self, loss: Tensor, share: float = 1.0) -> float:
-        """One update at ``share`` of the learning rate; returns the loss as a number, which must be finite."""
-        value = float(loss.detach())
-        self._adam.param_groups[0]["lr"] = share * self._rate
-        if not np.isfinite(value):
-            raise NotFiniteError(f"the loss became {value}")
-        for parameter in self._parameters:
-            parameter.grad = None
-        loss.backward()
-        for block in self.blocks:
-            block.vector.grad = block.gradient()  # where there is none, Adam leaves the block alone
-            if block.vector.grad is not None:
-                if not torch.isfinite(block.vector.grad.sum()):
-                    raise NotFiniteError("a gradient became infinite or not a number")
-                block.vector.grad.clamp_(-self._clip, self._clip)
-        self._adam.step()
-        # Nothing says that the weights have changed, and what is remembered of them must know.
-        torch.autograd.graph.increment_version(self._parameters)
-        return value
-
-    def state_dict(self) -> dict[str, Any]:
-        """Adam's moments and counts, by the names of the parameters."""
-        saved: dict[str, Any] = {}
-        for block in self.blocks:
-            state = self._adam.state.get(block.vector)
-            if state:
-                count = state["step"].numpy()
-                moments = {key: block.split(state[key]) for key in MOMENTS}
-                for name in block.parameters:
-                    saved[name] = {key: pieces[name].numpy().copy() for key, pieces in moments.items()}
-                    saved[name]["step"] = count.copy()
-        return saved
-
-    def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Continue with saved moments."""
-        self._adam.state.clear()
-        for block in self.blocks:
-            if any(name in saved for name in block.parameters):
-                found = [saved[name] for name in block.parameters]
-                moments = {key: np.concatenate([each[key].ravel() for each in found]) for key in MOMENTS}
-                state = {key: torch.from_numpy(moment) for key, moment in moments.items()}
-                self._adam.state[block.vector] = state | {"step": torch.from_numpy(found[0]["step"].copy())}
 
 
 def module_state(module: nn.Module) -> dict[str, Array]:

@@ -12,7 +12,7 @@ from skipper.agents.estimators import EstimatorNetwork, PartialTable
 from skipper.config import RunConfig
 from skipper.hashing import content_hashes
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
-from skipper.nets.heads import PairwiseHead, discount_support
+from skipper.nets.heads import PairwiseHead, discount_support, of_action
 from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import LazyEdges, Vertices, merge_equal
 from skipper.types import Array, EnvironmentSpec, Scene
@@ -169,7 +169,7 @@ def _all_ways(network: EstimatorNetwork, sigma: Tensor, discount: float) -> tupl
 def _ways(network: EstimatorNetwork, value: Tensor, distance: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:
     """Greedy actions, their distances and discounts (...), from logits (..., A, K)."""
     action = network.value.expectation(value).argmax(-1)
-    histogram = _of_action(distance, action).softmax(-1)
+    histogram = of_action(distance, action).softmax(-1)
     gamma = discount_support(len(network.distance.support), discount)
     return action, histogram @ network.distance.support, histogram @ gamma
 
@@ -191,7 +191,7 @@ def pair_rewards(network: EstimatorNetwork, sigma: Tensor, source: Array, target
     logits = zip(
         _pair_logits(network.reward, sigma, source, target), torch.from_numpy(action).split(CHUNK), strict=True
     )
-    return torch.cat([network.reward.expectation(_of_action(part, chosen)) for part, chosen in logits]).numpy()
+    return torch.cat([network.reward.expectation(of_action(part, chosen)) for part, chosen in logits]).numpy()
 
 
 def _pair_logits(head: PairwiseHead, sigma: Tensor, source: Array, target: Array) -> Iterator[Tensor]:
@@ -199,13 +199,6 @@ def _pair_logits(head: PairwiseHead, sigma: Tensor, source: Array, target: Array
     leave, reach = head.source(sigma), head.target(sigma)
     for one, two in zip(*(torch.from_numpy(column).split(CHUNK) for column in (source, target)), strict=True):
         yield head.join(leave.index_select(0, one), reach.index_select(0, two))
-
-
-def _of_action(logits: Tensor, action: Tensor) -> Tensor:
-    """(..., A, K) and (...) to (..., K)."""
-    *shape, A, K = logits.shape  # noqa: N806
-    rows = torch.arange(action.numel()) * A + action.flatten()
-    return logits.reshape(-1, K).index_select(0, rows).view(*shape, K)  # whole rows: take_along_dim copies numbers
 
 
 class Walk(NamedTuple):

@@ -11,7 +11,7 @@ from skipper.agents.base import observations_tensor
 from skipper.config import LearningConfig, NetworkConfig
 from skipper.hashing import content_hashes
 from skipper.losses import distance_target, reward_target, scalar_loss, terminal_loss, value_target
-from skipper.nets.heads import PairwiseHead, distance_support, unit_support
+from skipper.nets.heads import PairwiseHead, distance_support, of_action, unit_support
 from skipper.nets.layers import WeightsWatch, mlp
 from skipper.nets.partial import PartialStates
 from skipper.replay.buffer import Pairs, Samples
@@ -162,7 +162,7 @@ class Outlook(NamedTuple):
 
 def _estimate(head: PairwiseHead, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
     """(P, A, K) logits of pairs, given as indices into partial states (M, D)."""
-    return head.join(head.source(partial)[source], head.target(partial)[target])
+    return head.join(head.source(partial).index_select(0, source), head.target(partial).index_select(0, target))
 
 
 @torch.no_grad()
@@ -174,9 +174,12 @@ def frozen_outlook(frozen: EstimatorNetwork, batch: Hindsight, remembered: Parti
 
 
 def estimator_losses(
-    online: EstimatorNetwork, batch: Hindsight, outlook: Outlook, config: LearningConfig
+    online: EstimatorNetwork, batch: Hindsight, outlook: Outlook, config: LearningConfig, real: int | None = None
 ) -> dict[str, Tensor]:
-    """Per-pair losses (P,) of all four heads; one next action, chosen by the online policy, serves them all."""
+    """Per-pair losses of all four heads; one next action, chosen by the online policy, serves them all.
+
+    Those of the distance are (P,), the others (real,): of the pairs after so many, only distances are learned.
+    """
     sigma = online.partial(batch.state)  # (M, D)
     with torch.no_grad():
         a_t = online.value.expectation(_estimate(online.value, sigma, batch.next, batch.target)).argmax(-1)  # (P,)
@@ -190,12 +193,13 @@ def estimator_losses(
             aims["value"] = aims["value"].maximum(config.policy_discount ** (batch.steps - 1.0))
             aims["reward"] = aims["reward"].maximum(batch.gain)
             aims["distance"] = aims["distance"].minimum(batch.steps)
-    losses = {"terminal": terminal_loss(online.terminal(sigma)[batch.next], batch.terminated)}
-    rows = torch.arange(len(batch.action))
+    ending = online.terminal(sigma).index_select(0, batch.next[:real])
+    losses = {"terminal": terminal_loss(ending, batch.terminated[:real])}
     for name, aim in aims.items():
         head: PairwiseHead = getattr(online, name)
-        logits = _estimate(head, sigma, batch.source, batch.target)[rows, batch.action]
-        losses[name] = scalar_loss(logits, aim, head.support)
+        rows = slice(None) if name == "distance" else slice(real)
+        logits = _estimate(head, sigma, batch.source[rows], batch.target[rows])
+        losses[name] = scalar_loss(of_action(logits, batch.action[rows]), aim[rows], head.support)
     return losses
 
 

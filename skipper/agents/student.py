@@ -72,7 +72,7 @@ class Student:
     def _estimator_losses(self, lesson: Lesson) -> tuple[dict[str, Tensor], Tensor]:
         """The loss and its parts, and the losses (P,) of the pairs with real targets."""
         network, settings = self.online.network, self.config.learning
-        losses = estimator_losses(network.estimators, lesson.batch, lesson.outlook, settings)
+        losses = estimator_losses(network.estimators, lesson.batch, lesson.outlook, settings, lesson.real)
         delusion = losses["distance"][lesson.real :]
         metrics = {name: column[: lesson.real] for name, column in losses.items()}
         per_pair = total_loss(metrics, dict.fromkeys(metrics, 1.0))

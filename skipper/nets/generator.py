@@ -25,21 +25,17 @@ def _fuse(words, codes, parts, logits, height):
     One pass, in which nothing leaves the cache.
     """
     channels, cells = parts.described.shape[1:]
-    context, hidden = np.empty((cells, channels), np.float32), np.empty(cells, np.float32)
+    context, hidden = np.empty((cells, channels), np.float32), np.empty((channels, cells), np.float32)
     added = np.empty((9, cells), np.float32)
     for row in range(len(codes)):
         _widen(words[row], parts, context, height)
         turned = np.ascontiguousarray(context.T)  # (C, S)
         for place in range(codes.shape[1]):
-            added[:] = 0.0
+            described = parts.described[codes[row, place]]
             for channel in range(channels):
-                one, two = turned[channel], parts.described[codes[row, place], channel]
                 for cell in range(cells):
-                    hidden[cell] = max(one[cell] + two[cell], np.float32(0.0))
-                for neighbour in range(9):
-                    weight = parts.folded[channel, neighbour]
-                    for cell in range(cells):
-                        added[neighbour, cell] += weight * hidden[cell]
+                    hidden[channel, cell] = max(turned[channel, cell] + described[channel, cell], np.float32(0.0))
+            np.dot(parts.folded, hidden, added)
             _give_to_neighbours(added, logits[row, place], height)
 
 
@@ -74,7 +70,7 @@ class Parts(NamedTuple):
     given: Array  # (V, 9, C) to the hidden layer, by every word to the cells around it
     described: Array  # (codes, C, S) to the hidden layer, by every code
     bias: Array  # (C,)
-    folded: Array  # (C, 9) what a hidden channel adds to the logits of the cells around it
+    folded: Array  # (9, C) what a hidden channel adds to the logits of the cells around it
     word: Array  # (V,) to the logits, by every word to its cell
     code: Array  # (codes, S) to the logits, by every code
 
@@ -167,7 +163,7 @@ class Fuser(nn.Module):
             given.flatten(1, 2),
             widened.flatten(2),
             self.mix.widen.bias,
-            folded,
+            folded.T,
             vectors @ word_place[0, :, 0, 0],
             located.flatten(1) + bias,
         )

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skipper.agents.base import NotFiniteError
+from skipper.agents.optimiser import NotFiniteError
 from skipper.agents.registry import learner_kind
 from skipper.config import RunConfig
 from skipper.envs.spec import environment_spec

@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from skipper.agents.base import Images, LearningCore, Optimiser, WeightAverage, side_by_side
+from skipper.agents.base import Images, LearningCore, WeightAverage
 from skipper.agents.modelfree import ModelFreeAgent
+from skipper.agents.optimiser import Optimiser, side_by_side
 from skipper.agents.skipper import SkipperAgent
 from skipper.config import LearningConfig, ReplayConfig
 from skipper.envs.spec import environment_spec
@@ -145,7 +146,7 @@ def test_a_part_without_gradients_is_left_alone_and_the_others_are_stepped_as_ev
     for one, two in zip(mine.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(one, two)
     saved = optimiser.state_dict()
-    assert (saved["one.weight"]["step"], saved["two.weight"]["step"]) == (6, 2)
+    assert (saved["one.weight"]["steps"], saved["two.weight"]["steps"]) == (6, 2)
     other = Optimiser(mine, config)
     early = other.state_dict()
     other.load_state_dict(saved)

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from skipper.agents import estimators
-from skipper.agents.base import Optimiser
 from skipper.agents.estimators import EstimatorNetwork, Hindsight, PartialTable, estimator_losses, frozen_outlook
+from skipper.agents.optimiser import Optimiser
 from skipper.config import LearningConfig, NetworkConfig
 from skipper.envs.oracle import UNREACHABLE, action_values, shortest_distances
 from skipper.envs.spec import environment_spec

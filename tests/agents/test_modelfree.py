@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.base import EpsilonGreedy, NotFiniteError, Optimiser, explore, linear_epsilon, named_rng
+from skipper.agents.base import EpsilonGreedy, explore, linear_epsilon, named_rng
 from skipper.agents.modelfree import ModelFreeAgent, ValueNetwork, play_modelfree
+from skipper.agents.optimiser import NotFiniteError, Optimiser
 from skipper.config import LearningConfig, NetworkConfig, ReplayConfig
 from skipper.nets.heads import PairwiseHead, distance_support
 from skipper.presets import DEBUG
@@ -145,10 +146,10 @@ def test_what_is_saved_does_not_change_with_the_agent():
     feed(agent)
     agent.learn()
     saved = agent.state_dict()
-    moment = next(iter(saved["core"]["optimiser"].values()))["exp_avg"].copy()
+    moment = next(iter(saved["core"]["optimiser"].values()))["mean"].copy()
     weight = next(iter(saved["core"]["network"].values())).copy()
     agent.learn()
-    assert (next(iter(saved["core"]["optimiser"].values()))["exp_avg"] == moment).all()
+    assert (next(iter(saved["core"]["optimiser"].values()))["mean"] == moment).all()
     assert (next(iter(saved["core"]["network"].values())) == weight).all()
 
 
@@ -178,7 +179,7 @@ def test_the_optimiser_clips_gradients_by_value_and_refuses_what_is_not_finite()
     optimiser = Optimiser(network, LearningConfig(learning_rate=0.1, gradient_clip=0.5))
     optimiser.step((network.weight * 100.0).sum())
     (state,) = optimiser.state_dict().values()
-    assert state["exp_avg"].item() == pytest.approx(0.1 * 0.5)  # a tenth of the clipped gradient
+    assert state["mean"].item() == pytest.approx(0.1 * 0.5)  # a tenth of the clipped gradient
     with pytest.raises(NotFiniteError, match="became nan"):
         optimiser.step(network.weight.sum() * float("nan"))
 

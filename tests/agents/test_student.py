@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.base import NotFiniteError
+from skipper.agents.optimiser import NotFiniteError
 from skipper.agents.skipper import SkipperAgent
 from skipper.agents.student import StudentProcess
 from skipper.config import ReplayConfig, RunConfig

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.base import Optimiser
+from skipper.agents.optimiser import Optimiser
 from skipper.config import GeneratorConfig, LearningConfig, WorldConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
