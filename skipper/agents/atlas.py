@@ -16,6 +16,7 @@ from skipper.agents.base import observations_tensor
 from skipper.agents.checkpoints import pair_rewards, pair_ways
 from skipper.agents.estimators import EstimatorNetwork
 from skipper.hashing import content_hashes
+from skipper.kernels import kernel
 from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
 from skipper.types import Array, Scene
@@ -23,14 +24,80 @@ from skipper.types import Array, Scene
 MOST_PAIRS = 2**26  # about 1 GB: 3,200 scenes of 12x12 cells, 170 of 25x25
 
 
-class Question(NamedTuple):
-    """P pairs of states that are asked for."""
+class Pages(NamedTuple):
+    """What is known of E environments with S cells each; what nobody asks for takes no memory."""
 
-    sigma: Tensor  # (M, D) partial states of the vertices that take part
-    involved: Array  # (R, N) bool, which these are
-    source: Array  # (P,) into sigma
-    target: Array  # (P,) into sigma
-    places: tuple[Array, Array, Array]  # (P,) each, where on the pages the answers belong
+    scenery: Array  # (E,) which scene the page is of
+    met: Array  # (E, S) bool, whether the state with the agent in this cell was seen
+    partial: Array  # (E, S, D) partial states of these
+    terminal: Array  # (E, S) bool
+    known: Array  # (E, S, S) bool, whether ways are
+    action: Array  # (E, S, S)
+    distance: Array  # (E, S, S)
+    discount: Array  # (E, S, S)
+    paid: Array  # (E, S, S) bool, whether rewards are known
+    reward: Array  # (E, S, S)
+
+
+def _blank(environments: int, cells: int, width: int) -> Pages:
+    states, pairs = (environments, cells), (environments, cells, cells)
+    return Pages(
+        scenery=np.zeros(environments, np.int64),
+        met=np.zeros(states, np.bool_),
+        partial=np.zeros((*states, width), np.float32),
+        terminal=np.zeros(states, np.bool_),
+        known=np.zeros(pairs, np.bool_),
+        action=np.zeros(pairs, np.int8),
+        distance=np.zeros(pairs, np.float32),
+        discount=np.zeros(pairs, np.float32),
+        paid=np.zeros(pairs, np.bool_),
+        reward=np.zeros(pairs, np.float32),
+    )
+
+
+@kernel
+def _unanswered(rows, cells, wanted, answered):
+    """(3, P) pages, sources and targets of the ``wanted`` (R, N, N) pairs of ``cells`` (R, N) without an answer."""
+    found = np.empty((3, wanted.sum()), np.int64)
+    count = 0
+    for row in range(len(rows)):
+        for one in range(cells.shape[1]):
+            for two in range(cells.shape[1]):
+                place = rows[row], cells[row, one], cells[row, two]
+                if wanted[row, one, two] and not answered[place]:
+                    found[0, count], found[1, count], found[2, count] = place
+                    count += 1
+    return found[:, :count]
+
+
+@kernel
+def _states_of(pairs, environments, cells):
+    """(2, M) pages and cells of the states of ``pairs`` (3, P), and (2, P) which of them the pairs lead from and to."""
+    number = np.full((environments, cells), -1, np.int64)
+    states, ends = np.empty((2, 2 * pairs.shape[1]), np.int64), np.empty((2, pairs.shape[1]), np.int64)
+    count = 0
+    for pair in range(pairs.shape[1]):
+        for end in range(2):
+            page, cell = pairs[0, pair], pairs[1 + end, pair]
+            if number[page, cell] < 0:
+                number[page, cell] = count
+                states[0, count], states[1, count] = page, cell
+                count += 1
+            ends[end, pair] = number[page, cell]
+    return states[:, :count], ends
+
+
+@kernel
+def _read(rows, cells, pages, known, distance, discount, action):
+    """Copy what the pages say of all pairs of ``cells`` (R, N) to the last four, (R, N, N) each."""
+    for row in range(len(rows)):
+        for one in range(cells.shape[1]):
+            for two in range(cells.shape[1]):
+                at, place = (row, one, two), (rows[row], cells[row, one], cells[row, two])
+                known[at] = pages.known[place]
+                if known[at]:
+                    distance[at], discount[at] = pages.distance[place], pages.discount[place]
+                    action[at] = pages.action[place]
 
 
 class Atlas:
@@ -50,17 +117,11 @@ class Atlas:
         self._back = back
         self._watch = WeightsWatch(network)
         self._rows = np.zeros(0, np.int64)
-        self._make_pages(0, 0)
+        self._pages = self._blank(0, 0)
         self.is_open = False
 
-    def _make_pages(self, environments: int, cells: int) -> None:
-        """Blank pages; what is never asked for takes no memory."""
-        pairs = environments, cells, cells
-        self._scenery = np.zeros(environments, np.int64)  # which scene the page is of
-        self._terminal = np.zeros((environments, cells), np.bool_)
-        self._known, self._paid = np.zeros(pairs, np.bool_), np.zeros(pairs, np.bool_)  # whether ways, rewards are
-        self._action = np.zeros(pairs, np.int8)
-        self._distance, self._gamma, self._reward = (np.zeros(pairs, np.float32) for _ in range(3))
+    def _blank(self, environments: int, cells: int) -> Pages:
+        return _blank(environments, cells, self._network.value.width)
 
     def open(self, rows: Array, observation: Array) -> None:
         """Turn to the pages of the environments ``rows`` (R,), which show ``observation`` (R, W, H, C) now.
@@ -71,66 +132,71 @@ class Atlas:
         self.is_open = environments * cells**2 <= MOST_PAIRS
         if not self.is_open:
             return
-        if environments > len(self._known) or cells != self._known.shape[1]:
-            self._make_pages(environments, cells)
+        if environments > len(self._pages.met) or cells != self._pages.met.shape[1]:
+            self._pages = self._blank(environments, cells)
         if self._watch.changed():
-            self._make_pages(len(self._known), cells)
+            self._pages = self._blank(len(self._pages.met), cells)
             self._watch.note()
         scenery = content_hashes(self._scene.scenery(observation).reshape(len(rows), -1))
-        blank = rows[self._scenery[rows] != scenery]
-        self._known[blank] = self._paid[blank] = False
-        self._rows, self._scenery[rows] = rows, scenery
+        turned = rows[self._pages.scenery[rows] != scenery]
+        for column in (self._pages.met, self._pages.known, self._pages.paid):
+            column[turned] = False
+        self._rows, self._pages.scenery[rows] = rows, scenery
 
     def edges(self, vertices: Vertices) -> LazyEdges:
         """As ``learned_edges``, with only what is not on the page yet estimated."""
-        shape = vertices.present.shape
+        pages, rows, shape = self._pages, self._rows, vertices.present.shape
         cells = self._scene.agent_cell(vertices.observation.reshape(-1, *vertices.observation.shape[2:])).reshape(shape)
-        at = self._rows[:, None, None], cells[:, :, None], cells[:, None, :]
+        self._meet(vertices, cells)
         wanted = vertices.present[:, :, None] & vertices.present[:, None, :]
         if not self._back:
             wanted[:, :, CURRENT] = False
-        self._explore(vertices, cells, wanted & ~self._known[at])
-
-        known = self._known[at]
+        self._explore(_unanswered(rows, cells, wanted, pages.known))
+        known, action = np.empty(wanted.shape, np.bool_), np.zeros(wanted.shape, np.int64)
+        distance, discount = np.full(wanted.shape, np.inf), np.zeros(wanted.shape)
+        _read(rows, cells, pages, known, distance, discount, action)
 
         def reward(usable: Array) -> Array:
-            self._price(vertices, cells, usable & known & ~self._paid[at])
-            return np.where(usable & known, self._reward[at], 0.0)
+            asked = usable & known
+            self._price(_unanswered(rows, cells, asked, pages.paid))
+            at = rows[:, None, None], cells[:, :, None], cells[:, None, :]
+            return np.where(asked, pages.reward[at], 0.0)
 
-        distance = np.where(known, self._distance[at], np.inf).astype(np.float64)
-        gamma = np.where(known, self._gamma[at], 0.0).astype(np.float64)
-        return LazyEdges(
-            distance, gamma, self._terminal[at[0][..., 0], cells], self._action[at].astype(np.int64), reward
-        )
+        return LazyEdges(distance, discount, pages.terminal[rows[:, None], cells], action, reward)
 
     @torch.no_grad()
-    def _explore(self, vertices: Vertices, cells: Array, new: Array) -> None:
-        """Estimate and write down the ways ``new`` (R, N, N) bool."""
+    def _meet(self, vertices: Vertices, cells: Array) -> None:
+        """Note down the states that are seen for the first time."""
+        new = vertices.present & ~self._pages.met[self._rows[:, None], cells]
         if not new.any():
             return
-        sigma, involved, source, target, places = self._pairs(vertices, cells, new)
-        rows = np.broadcast_to(self._rows[:, None], cells.shape)[involved]
-        ending = self._network.terminal(sigma).argmax(-1) == 1
-        self._terminal[rows, cells[involved]] = ending.numpy()
-        found = pair_ways(self._network, sigma, source, target, self._discount)
-        self._action[places], self._distance[places], self._gamma[places] = found
-        self._known[places] = True
+        place = np.broadcast_to(self._rows[:, None], cells.shape)[new], cells[new]
+        sigma = self._partial(observations_tensor(vertices.observation[new]))
+        self._pages.partial[place] = sigma.numpy()
+        self._pages.terminal[place] = (self._network.terminal(sigma).argmax(-1) == 1).numpy()
+        self._pages.met[place] = True
 
     @torch.no_grad()
-    def _price(self, vertices: Vertices, cells: Array, new: Array) -> None:
-        """Estimate and write down the rewards of the ways ``new`` (R, N, N) bool."""
-        if not new.any():
+    def _explore(self, pairs: Array) -> None:
+        """Estimate and note down the ways of ``pairs`` (3, P) on the pages."""
+        if not pairs.size:
             return
-        sigma, _, source, target, places = self._pairs(vertices, cells, new)
-        action = self._action[places].astype(np.int64)
-        self._reward[places] = pair_rewards(self._network, sigma, source, target, action)
-        self._paid[places] = True
+        pages, place = self._pages, tuple(pairs)
+        found = pair_ways(self._network, *self._ends(pairs), self._discount)
+        pages.action[place], pages.distance[place], pages.discount[place] = found
+        pages.known[place] = True
 
-    def _pairs(self, vertices: Vertices, cells: Array, wanted: Array) -> Question:
-        """What is needed to estimate the ``wanted`` pairs, (R, N, N) bool."""
-        involved: Array = np.logical_or(wanted.any(1), wanted.any(2))
-        place = np.cumsum(involved).reshape(involved.shape) - 1
-        problem, source, target = np.nonzero(wanted)
-        sigma = self._partial(observations_tensor(vertices.observation[involved]))
-        places = self._rows[problem], cells[problem, source], cells[problem, target]
-        return Question(sigma, involved, place[problem, source], place[problem, target], places)
+    @torch.no_grad()
+    def _price(self, pairs: Array) -> None:
+        """Estimate and note down the rewards of ``pairs`` (3, P) whose ways are known."""
+        if not pairs.size:
+            return
+        pages, place = self._pages, tuple(pairs)
+        action = pages.action[place].astype(np.int64)
+        pages.reward[place] = pair_rewards(self._network, *self._ends(pairs), action)
+        pages.paid[place] = True
+
+    def _ends(self, pairs: Array) -> tuple[Tensor, Array, Array]:
+        """Partial states (M, D) of ``pairs`` (3, P), and (P,) each, from and to which of them these lead."""
+        states, (source, target) = _states_of(pairs, *self._pages.met.shape)
+        return torch.from_numpy(self._pages.partial[tuple(states)]), source, target

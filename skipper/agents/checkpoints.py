@@ -11,6 +11,7 @@ from skipper.agents.base import observations_tensor
 from skipper.agents.estimators import EstimatorNetwork, PartialTable
 from skipper.config import RunConfig
 from skipper.hashing import content_hashes
+from skipper.kernels import kernel
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.heads import PairwiseHead, discount_support, of_action
 from skipper.nets.layers import WeightsWatch
@@ -196,9 +197,21 @@ def pair_rewards(network: EstimatorNetwork, sigma: Tensor, source: Array, target
 
 def _pair_logits(head: PairwiseHead, sigma: Tensor, source: Array, target: Array) -> Iterator[Tensor]:
     """Logits (p, A, K) of pairs, some of them at a time."""
-    leave, reach = head.source(sigma), head.target(sigma)
-    for one, two in zip(*(torch.from_numpy(column).split(CHUNK) for column in (source, target)), strict=True):
-        yield head.join(leave.index_select(0, one), reach.index_select(0, two))
+    leave, reach = head.source(sigma).numpy(), head.target(sigma).numpy()
+    for begin in range(0, len(source), CHUNK):
+        part = slice(begin, begin + CHUNK)
+        yield head.finish(torch.from_numpy(_first_layer(leave, reach, source[part], target[part])))
+
+
+@kernel
+def _first_layer(leave, reach, source, target):
+    """(P, H) what the hidden layer says of pairs (P,), given what it says of the states (M, H) at their ends."""
+    hidden = np.empty((len(source), leave.shape[1]), np.float32)
+    for pair in range(len(source)):
+        one, two = leave[source[pair]], reach[target[pair]]
+        for unit in range(leave.shape[1]):
+            hidden[pair, unit] = max(one[unit] + two[unit], np.float32(0.0))
+    return hidden
 
 
 class Walk(NamedTuple):

@@ -27,7 +27,7 @@ from skipper.types import Array
 
 BATCHES = (1, 64)
 CELLS = 58  # that the codes of a trained generator name in a scene
-PLANS = {"once": 6, "trigger": 6, "step": 16}  # of an episode, by when they are made
+PLANS = {"once": 6, "trigger": 6, "step": 20}  # of an episode, by when they are made; trained agents need 20 steps
 EPISODES = 32
 
 

@@ -12,7 +12,8 @@ _SUPERSAMPLING = 3
 
 _BACKGROUND = {EMPTY: (0, 0, 0), WALL: (100, 100, 100), GOAL: (0, 200, 60), LAVA: (255, 128, 0)}
 _LETTERS = {EMPTY: ".", WALL: "#", LAVA: "#", GOAL: "G"}
-_UNDER_AGENT = {int(AGENT_COLOUR[thing]): thing for thing in (EMPTY, WALL, GOAL, LAVA)}
+_UNDER_AGENT = np.full(256, AGENT, np.uint8)  # by the agent's colour
+_UNDER_AGENT[AGENT_COLOUR[[EMPTY, WALL, GOAL, LAVA]]] = EMPTY, WALL, GOAL, LAVA
 
 
 @lru_cache(maxsize=64)
@@ -34,11 +35,8 @@ def _tile(thing: int, agent: bool, size: int) -> Array:
 
 def scenery_of(observation: Array) -> tuple[Array, Array]:
     """(W, H) objects with the agent taken away, and (W, H) bool where agents stand."""
-    objects = observation[..., 0].copy()
-    agent = objects == AGENT
-    for colour, thing in _UNDER_AGENT.items():
-        objects[agent & (observation[..., 1] == colour)] = thing
-    return objects, agent
+    agent = observation[..., 0] == AGENT
+    return np.where(agent, _UNDER_AGENT[observation[..., 1]], observation[..., 0]), agent
 
 
 def render_rgb(observation: Array, tile: int = TILE) -> Array:

@@ -1,5 +1,7 @@
 """Distributional heads on partial states (App., "Estimators")."""
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -13,7 +15,7 @@ class PairwiseHead(nn.Module):
     """A histogram per action from a pair of partial states: logits (..., A, K) over ``support`` (K,).
 
     The first layer acts on the concatenated pair, so it splits into a part per state: n states need n projections
-    and not n * n. ``source`` and ``target`` are these parts, ``join`` the rest.
+    and not n * n. ``source`` and ``target`` are these parts, ``join`` the rest, of which ``finish`` is all but a sum.
     """
 
     support: Tensor
@@ -50,7 +52,10 @@ class PairwiseHead(nn.Module):
 
     def join(self, source: Tensor, target: Tensor) -> Tensor:
         """Projections that broadcast with each other, to logits (..., A, K)."""
-        hidden = functional.relu(source + target, inplace=True)
+        return self.finish(functional.relu(source + target, inplace=True))
+
+    def finish(self, hidden: Tensor) -> Tensor:
+        """What comes after the first layer: (..., hidden) to logits (..., A, K)."""
         # In place: for thousands of pairs, writing them to memory takes longer than the arithmetic.
         hidden = functional.relu(self.layers[2](hidden), inplace=True)
         return self.layers[4](hidden).unflatten(-1, (self.actions, len(self.support)))
@@ -86,6 +91,7 @@ def distance_support(bins: int) -> Tensor:
     return torch.arange(1.0, bins + 1.0)
 
 
+@cache
 def discount_support(bins: int, discount: float) -> Tensor:
     """The discounts of the distances: put in place of their support, the histogram gives E[discount ** D]."""
     return discount ** distance_support(bins)

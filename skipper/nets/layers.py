@@ -46,6 +46,7 @@ class BagOfWords(nn.Module):
 
     def __init__(self, vocabulary: Sequence[int], width: int, *, examples: Tensor | None = None) -> None:
         super().__init__()
+        self._sizes = tuple(vocabulary)
         self.words = nn.ModuleList(nn.Embedding(count, width) for count in vocabulary)
         if examples is not None:
             self._balance(examples)
@@ -71,8 +72,8 @@ class BagOfWords(nn.Module):
     def index(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to (B, W, H) places in the table."""
         index = observation[..., 0].long()
-        for channel, words in enumerate(self._tables()[1:], start=1):
-            index = index * len(words) + observation[..., channel]
+        for channel, size in enumerate(self._sizes[1:], start=1):
+            index = index * size + observation[..., channel]
         return index
 
     def forward(self, observation: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 
 from skipper.config import PlanningConfig
 from skipper.hashing import content_hashes
+from skipper.kernels import kernel
 from skipper.planning.medoids import k_medoids
 from skipper.planning.value_iteration import Values, choose_target, value_iteration
 from skipper.types import Array
@@ -128,18 +129,29 @@ def keep_vertices(vertices: Vertices, edges: Edges | LazyEdges, config: Planning
 
 def judge_edges(vertices: Vertices, edges: Edges | LazyEdges, kept: Array, config: PlanningConfig) -> Array:
     """(B, N, N) the fate of every edge; of several reasons to go the first is told."""
-    N = kept.shape[1]  # noqa: N806
     longest = np.inf if "edges" in config.truth else config.edge_threshold
-    fate = np.full(edges.distance.shape, Fate.KEPT, np.int8)
     told_by = identities(vertices.observation) if config.match_states else vertices.code
-    back = told_by == told_by[:, [CURRENT]]
-    # Written from the last reason to the first, each over the ones before.
-    fate[(edges.distance > longest) | np.isinf(edges.distance)] = Fate.TOO_LONG
-    fate[np.broadcast_to(edges.terminal[:, :, None], fate.shape)] = Fate.FROM_TERMINAL
-    fate[np.broadcast_to(back[:, None, :], fate.shape)] = Fate.INTO_CURRENT
-    fate[:, np.arange(N), np.arange(N)] = Fate.SELF_LOOP
-    fate[~(kept[:, :, None] & kept[:, None, :])] = Fate.VERTEX_GONE
+    fate = np.empty(edges.distance.shape, np.int8)
+    _judge(edges.distance, edges.terminal, told_by == told_by[:, [CURRENT]], kept, longest, fate)
     return fate
+
+
+@kernel
+def _judge(distance, terminal, back, kept, longest, fate):
+    """Fill ``fate`` (B, N, N)."""
+    for problem, one, two in np.ndindex(fate.shape):
+        if not (kept[problem, one] and kept[problem, two]):
+            fate[problem, one, two] = Fate.VERTEX_GONE
+        elif one == two:
+            fate[problem, one, two] = Fate.SELF_LOOP
+        elif back[problem, two]:
+            fate[problem, one, two] = Fate.INTO_CURRENT
+        elif terminal[problem, one]:
+            fate[problem, one, two] = Fate.FROM_TERMINAL
+        elif distance[problem, one, two] > longest or np.isinf(distance[problem, one, two]):
+            fate[problem, one, two] = Fate.TOO_LONG
+        else:
+            fate[problem, one, two] = Fate.KEPT
 
 
 def trust_edges(edges: Edges, tried: Array | None, config: PlanningConfig) -> Array:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skipper.kernels import kernel
 from skipper.types import Array
 
 TIE = 1e-5
@@ -19,12 +20,25 @@ class Values(NamedTuple):
 def value_iteration(reward: Array, discount: Array, sweeps: int) -> Values:
     """``sweeps`` times Q = R + Gamma V and V = max Q, from V = 0; pruned edges are zero in both matrices."""
     assert reward.shape == discount.shape, (reward.shape, discount.shape)
-    q = np.zeros_like(reward)
-    v = np.zeros(reward.shape[:-1])
-    for _ in range(sweeps):
-        q = reward + discount * v[..., None, :]
-        v = q.max(-1)
+    q, v = np.zeros(reward.shape), np.zeros(reward.shape[:-1])
+    _sweep(reward, discount, sweeps, q, v)
     return Values(q, v)
+
+
+@kernel
+def _sweep(reward, discount, sweeps, q, v):
+    """Fill ``q`` (B, N, N) and ``v`` (B, N), which begin with zeros."""
+    before = np.empty(v.shape[1])
+    for problem in range(len(v)):
+        for _ in range(sweeps):
+            before[:] = v[problem]
+            for one in range(v.shape[1]):
+                best = -np.inf
+                for two in range(v.shape[1]):
+                    value = reward[problem, one, two] + discount[problem, one, two] * before[two]
+                    q[problem, one, two] = value
+                    best = max(best, value)
+                v[problem, one] = best
 
 
 def choose_target(q: Array, possible: Array, distance: Array) -> Array:
