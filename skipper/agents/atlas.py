@@ -5,16 +5,13 @@ are few, and the ways between them stay the same while networks and scene do. A 
 cell.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from skipper.agents.base import observations_tensor
-from skipper.agents.checkpoints import pair_rewards, pair_ways
-from skipper.agents.estimators import EstimatorNetwork
+from skipper.agents.estimates import Estimates
 from skipper.hashing import content_hashes
 from skipper.kernels import kernel
 from skipper.nets.layers import WeightsWatch
@@ -29,7 +26,7 @@ class Pages(NamedTuple):
 
     scenery: Array  # (E,) which scene the page is of
     met: Array  # (E, S) bool, whether the state with the agent in this cell was seen
-    partial: Array  # (E, S, D) partial states of these
+    partial: Array  # (E, S, V, D) partial states of V images of these
     terminal: Array  # (E, S) bool
     known: Array  # (E, S, S) bool, whether ways are
     action: Array  # (E, S, S)
@@ -39,12 +36,12 @@ class Pages(NamedTuple):
     reward: Array  # (E, S, S)
 
 
-def _blank(environments: int, cells: int, width: int) -> Pages:
+def _blank(environments: int, cells: int, partial: tuple[int, int]) -> Pages:
     states, pairs = (environments, cells), (environments, cells, cells)
     return Pages(
         scenery=np.zeros(environments, np.int64),
         met=np.zeros(states, np.bool_),
-        partial=np.zeros((*states, width), np.float32),
+        partial=np.zeros((*states, *partial), np.float32),
         terminal=np.zeros(states, np.bool_),
         known=np.zeros(pairs, np.bool_),
         action=np.zeros(pairs, np.int8),
@@ -105,23 +102,20 @@ class Atlas:
 
     def __init__(
         self,
-        network: EstimatorNetwork,
+        estimates: Estimates,
         scene: Scene,
-        partial: Callable[[Tensor], Tensor],
-        discount: float,
         *,
         back: bool = True,
     ) -> None:
         """``back`` says whether anyone asks for ways back to the current state."""
-        self._network, self._scene, self._partial, self._discount = network, scene, partial, discount
-        self._back = back
-        self._watch = WeightsWatch(network)
+        self._estimates, self._scene, self._back = estimates, scene, back
+        self._watch = WeightsWatch(estimates.network)
         self._rows = np.zeros(0, np.int64)
         self._pages = self._blank(0, 0)
         self.is_open = False
 
     def _blank(self, environments: int, cells: int) -> Pages:
-        return _blank(environments, cells, self._network.value.width)
+        return _blank(environments, cells, (self._estimates.votes, self._estimates.width))
 
     def open(self, rows: Array, observation: Array) -> None:
         """Turn to the pages of the environments ``rows`` (R,), which show ``observation`` (R, W, H, C) now.
@@ -164,39 +158,36 @@ class Atlas:
 
         return LazyEdges(distance, discount, pages.terminal[rows[:, None], cells], action, reward)
 
-    @torch.no_grad()
     def _meet(self, vertices: Vertices, cells: Array) -> None:
         """Note down the states that are seen for the first time."""
         new = vertices.present & ~self._pages.met[self._rows[:, None], cells]
         if not new.any():
             return
         place = np.broadcast_to(self._rows[:, None], cells.shape)[new], cells[new]
-        sigma = self._partial(observations_tensor(vertices.observation[new]))
+        sigma = self._estimates.encode(vertices.observation[new])
         self._pages.partial[place] = sigma.numpy()
-        self._pages.terminal[place] = (self._network.terminal(sigma).argmax(-1) == 1).numpy()
+        self._pages.terminal[place] = self._estimates.terminal(sigma)
         self._pages.met[place] = True
 
-    @torch.no_grad()
     def _explore(self, pairs: Array) -> None:
         """Estimate and note down the ways of ``pairs`` (3, P) on the pages."""
         if not pairs.size:
             return
         pages, place = self._pages, tuple(pairs)
-        found = pair_ways(self._network, *self._ends(pairs), self._discount)
+        found = self._estimates.ways(*self._ends(pairs))
         pages.action[place], pages.distance[place], pages.discount[place] = found
         pages.known[place] = True
 
-    @torch.no_grad()
     def _price(self, pairs: Array) -> None:
         """Estimate and note down the rewards of ``pairs`` (3, P) whose ways are known."""
         if not pairs.size:
             return
         pages, place = self._pages, tuple(pairs)
         action = pages.action[place].astype(np.int64)
-        pages.reward[place] = pair_rewards(self._network, *self._ends(pairs), action)
+        pages.reward[place] = self._estimates.rewards(*self._ends(pairs), action)
         pages.paid[place] = True
 
     def _ends(self, pairs: Array) -> tuple[Tensor, Array, Array]:
-        """Partial states (M, D) of ``pairs`` (3, P), and (P,) each, from and to which of them these lead."""
+        """Partial states (M, V, D) of ``pairs`` (3, P), and (P,) each, from and to which of them these lead."""
         states, (source, target) = _states_of(pairs, *self._pages.met.shape)
         return torch.from_numpy(self._pages.partial[tuple(states)]), source, target

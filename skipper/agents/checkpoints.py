@@ -1,25 +1,23 @@
-"""Checkpoints: imagining them, estimating the ways between them, and remembering which one is being walked to."""
+"""Checkpoints: imagining them, and remembering which one is being walked to."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from skipper.agents.base import observations_tensor
 from skipper.agents.estimators import EstimatorNetwork, PartialTable
 from skipper.config import RunConfig
 from skipper.hashing import content_hashes
-from skipper.kernels import kernel
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
-from skipper.nets.heads import PairwiseHead, discount_support, of_action
 from skipper.nets.layers import WeightsWatch
-from skipper.planning.proxy import LazyEdges, Vertices, merge_equal
+from skipper.planning.proxy import Vertices, merge_equal
 from skipper.types import Array, EnvironmentSpec, Scene
 
 LONG_AGO = 1_000_000
-CHUNK = 4096  # pairs of vertices that are estimated together: more would not stay in the processor's cache
+REMEMBERED = 16_384  # partial states
 
 
 class SkipperNetwork(nn.Module):
@@ -98,8 +96,9 @@ def describe_states(generator: CheckpointGenerator, states: Array) -> Array:
 class Memory:
     """What networks that stand still need not compute twice: partial states and descriptions."""
 
-    def __init__(self, network: SkipperNetwork, width: int) -> None:
-        self.partial = PartialTable(network.estimators, width)
+    def __init__(self, network: SkipperNetwork, width: int, votes: int = 1) -> None:
+        """There is room for ``votes`` images of a state."""
+        self.partial = PartialTable(network.estimators, width, votes * REMEMBERED)
         self.describe = Descriptions(network.generator)
 
     def state_dict(self) -> dict[str, Any]:
@@ -128,90 +127,6 @@ def true_vertices(
     states = np.concatenate([observation[:, None], scene.place_agent(observation, cells), goal[:, None]], axis=1)
     flat = observations_tensor(states.reshape(-1, *observation.shape[1:]))
     return Vertices(states, generator.codes(flat).numpy().reshape(states.shape[:2]), merge_equal(states))
-
-
-@torch.no_grad()
-def learned_edges(
-    network: EstimatorNetwork, vertices: Vertices, discount: float, partial: Callable[[Tensor], Tensor] | None = None
-) -> LazyEdges:
-    """What the estimators say of all pairs of vertices, under the checkpoint policy's greedy actions.
-
-    ``partial`` may be a table of the network's partial states. Rewards wait until it is known which are needed.
-    """
-    B, N = vertices.present.shape  # noqa: N806
-    states = observations_tensor(vertices.observation.reshape(B * N, *vertices.observation.shape[2:]))
-    flat = (partial or network.partial)(states)  # (B * N, D)
-    terminal = network.terminal(flat).argmax(-1) == 1
-    sigma = flat.unflatten(0, (B, N))
-    step = max(CHUNK // (N * N), 1)
-    parts = [_all_ways(network, sigma[row : row + step], discount) for row in range(0, B, step)]
-    action, distance, gamma = (torch.cat(column) for column in zip(*parts, strict=True))
-
-    @torch.no_grad()
-    def reward(usable: Array) -> Array:
-        found, (problem, source, target) = np.zeros((B, N, N)), np.nonzero(usable)
-        chosen = action.numpy()[usable]
-        found[usable] = pair_rewards(network, flat, problem * N + source, problem * N + target, chosen)
-        return found
-
-    steps, discounts = (column.numpy().astype(np.float64) for column in (distance, gamma))
-    return LazyEdges(steps, discounts, terminal.numpy().reshape(B, N), action.numpy(), reward)
-
-
-def _all_ways(network: EstimatorNetwork, sigma: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The policy's actions, and their distances and discounts, (b, N, N) each, of partial states (b, N, D)."""
-
-    def pairs(head: PairwiseHead) -> Tensor:
-        return head.join(head.source(sigma)[:, :, None], head.target(sigma)[:, None])
-
-    return _ways(network, pairs(network.value), pairs(network.distance), discount)
-
-
-def _ways(network: EstimatorNetwork, value: Tensor, distance: Tensor, discount: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Greedy actions, their distances and discounts (...), from logits (..., A, K)."""
-    action = network.value.expectation(value).argmax(-1)
-    histogram = of_action(distance, action).softmax(-1)
-    gamma = discount_support(len(network.distance.support), discount)
-    return action, histogram @ network.distance.support, histogram @ gamma
-
-
-def pair_ways(
-    network: EstimatorNetwork, sigma: Tensor, source: Array, target: Array, discount: float
-) -> tuple[Array, Array, Array]:
-    """Actions, distances and discounts (P,) of pairs, given as indices (P,) into partial states ``sigma`` (M, D)."""
-    logits = zip(
-        *(_pair_logits(head, sigma, source, target) for head in (network.value, network.distance)), strict=True
-    )
-    parts = [_ways(network, value, distance, discount) for value, distance in logits]
-    action, distance, gamma = (torch.cat(column).numpy() for column in zip(*parts, strict=True))
-    return action, distance, gamma
-
-
-def pair_rewards(network: EstimatorNetwork, sigma: Tensor, source: Array, target: Array, action: Array) -> Array:
-    """Rewards (P,) of setting out with ``action`` (P,), of pairs as in ``pair_ways``."""
-    logits = zip(
-        _pair_logits(network.reward, sigma, source, target), torch.from_numpy(action).split(CHUNK), strict=True
-    )
-    return torch.cat([network.reward.expectation(of_action(part, chosen)) for part, chosen in logits]).numpy()
-
-
-def _pair_logits(head: PairwiseHead, sigma: Tensor, source: Array, target: Array) -> Iterator[Tensor]:
-    """Logits (p, A, K) of pairs, some of them at a time."""
-    leave, reach = head.source(sigma).numpy(), head.target(sigma).numpy()
-    for begin in range(0, len(source), CHUNK):
-        part = slice(begin, begin + CHUNK)
-        yield head.finish(torch.from_numpy(_first_layer(leave, reach, source[part], target[part])))
-
-
-@kernel
-def _first_layer(leave, reach, source, target):
-    """(P, H) what the hidden layer says of pairs (P,), given what it says of the states (M, H) at their ends."""
-    hidden = np.empty((len(source), leave.shape[1]), np.float32)
-    for pair in range(len(source)):
-        one, two = leave[source[pair]], reach[target[pair]]
-        for unit in range(leave.shape[1]):
-            hidden[pair, unit] = max(one[unit] + two[unit], np.float32(0.0))
-    return hidden
 
 
 class Walk(NamedTuple):

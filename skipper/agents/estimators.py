@@ -49,7 +49,7 @@ class PartialTable:
     It is saved with a run, since encoding in another batch may round differently.
     """
 
-    def __init__(self, network: EstimatorNetwork, width: int, capacity: int = 16_384) -> None:
+    def __init__(self, network: EstimatorNetwork, width: int, capacity: int) -> None:
         self._network = network.partial
         self._partial = torch.zeros(capacity, width)
         self._places: dict[int, int] = {}

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from skipper.agents.ballot import Ballot
 from skipper.agents.base import (
     EpsilonGreedy,
     LearningCore,
@@ -132,13 +133,21 @@ def play_modelfree(
     rng: np.random.Generator,
     *,
     explain: bool = False,
+    votes: int = 1,
 ) -> Agent:
     """An agent that acts with saved weights and holds nothing that only training needs.
 
-    Asked to ``explain``, it also says what it looks at.
+    Asked to ``explain``, it also says what it looks at. So many ``votes`` of symmetric images count.
     """
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = ValueNetwork(config.network, spec)
     load_module_state(network, weights)
     attend = network.partial.attend if explain else None
-    return EpsilonGreedy(network.expect, config.learning.epsilon_evaluation, rng, attend)
+    ballot = Ballot(spec.symmetries, votes)
+
+    def expect(observation: Array) -> Array:
+        found = network.expect(ballot.images(observation)).reshape(votes, len(observation), -1)
+        mean: Array = np.mean([ballot.renamed(each, image) for image, each in enumerate(found)], axis=0)
+        return mean
+
+    return EpsilonGreedy(expect, config.learning.epsilon_evaluation, rng, attend)

@@ -31,8 +31,12 @@ class Play(Protocol):
         rng: np.random.Generator,
         *,
         explain: bool = False,
+        votes: int = 1,
     ) -> Agent:
-        """Asked to ``explain``, its decisions say all that can be shown of them."""
+        """Asked to ``explain``, its decisions say all that can be shown of them.
+
+        What it expects is the mean over ``votes`` symmetric images of what it sees.
+        """
 
 
 class Kind(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from skipper.agents.atlas import Atlas
+from skipper.agents.ballot import Ballot
 from skipper.agents.base import (
     LearningCore,
     explore,
@@ -26,11 +26,11 @@ from skipper.agents.checkpoints import (
     describe_states,
     imagined_cells,
     imagined_vertices,
-    learned_edges,
     new_walk,
     true_vertices,
     walk_state,
 )
+from skipper.agents.estimates import Estimates, learned_edges
 from skipper.agents.lessons import Lessons
 from skipper.agents.student import Student, StudentProcess
 from skipper.config import RunConfig
@@ -66,22 +66,25 @@ class SkipperPolicy:
         memory: Memory | None = None,
         atlas: bool = False,
         explain: bool = False,
+        votes: int = 1,
     ) -> None:
         """``practice`` walks to random checkpoints; ``memory`` and ``atlas`` are for networks that stand still.
 
-        Asked to ``explain``, decisions also say what was looked at.
+        Asked to ``explain``, decisions also say what was looked at. So many ``votes`` of symmetric images count.
         """
         self.network, self.config, self.spec, self.rng = network, config, spec, rng
         self._practice, self._scene = practice, scene_of(spec)
-        self._partial: Callable[[Tensor], Tensor] = memory.partial if memory else network.estimators.partial
         self._known: Callable[[Array], Array] = (
             memory.describe if memory else partial(describe_states, network.generator)
         )
-        discount = config.learning.task_discount
+        remembered = memory.partial if memory else None
+        self._estimates = Estimates(
+            network.estimators, config.learning.task_discount, remembered, Ballot(spec.symmetries, votes)
+        )
         wanted = atlas and "edges" not in config.planning.truth
         # Edges into the current state go in any case; before that, clustering asks for them.
         back = config.planning.prune_vertices
-        self._atlas = Atlas(network.estimators, self._scene, self._partial, discount, back=back) if wanted else None
+        self._atlas = Atlas(self._estimates, self._scene, back=back) if wanted else None
         self._attend = network.estimators.partial.attend if explain else None
         self.walk: Walk | None = None
 
@@ -232,8 +235,7 @@ class SkipperPolicy:
         return self._with_truth(vertices, self._atlas.edges if self._atlas and remembered else self._learned)
 
     def _learned(self, vertices: Vertices) -> LazyEdges:
-        discount = self.config.learning.task_discount
-        return learned_edges(self.network.estimators, vertices, discount, self._partial)
+        return learned_edges(self._estimates, vertices)
 
     def _with_truth(self, vertices: Vertices, estimate: Callable[[Vertices], LazyEdges]) -> Edges | LazyEdges:
         """The truth in place of what the configuration wants to be true."""
@@ -255,15 +257,12 @@ class SkipperPolicy:
         """(B,) greedy actions of the checkpoint policy."""
         return self.expect(observation, target).argmax(-1)
 
-    @torch.no_grad()
     def expect(self, observation: Array, target: Array) -> Array:
         """(B, A) what the checkpoint policy expects of its actions: the discounted chance to meet the target."""
         if "policy" in self.config.planning.truth:
             return oracle_of(self.spec).action_values(observation, target)
-        both = torch.cat([observations_tensor(observation), observations_tensor(target)])
-        source, aim = self._partial(both).chunk(2)
-        head = self.network.estimators.value
-        return head.expectation(head(source, aim)).numpy()
+        source, aim = self._estimates.encode(np.concatenate([observation, target])).chunk(2)
+        return self._estimates.values(source, aim)
 
 
 class SkipperActor:
@@ -390,15 +389,16 @@ def play_skipper(
     rng: np.random.Generator,
     *,
     explain: bool = False,
+    votes: int = 1,
 ) -> SkipperActor:
     """An agent that acts with saved weights and holds nothing that only training needs.
 
-    Asked to ``explain``, it also says what it looks at.
+    Asked to ``explain``, it also says what it looks at. So many ``votes`` of symmetric images count.
     """
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = SkipperNetwork(config, spec)
     load_module_state(network, weights)
-    policy = _remembering(network, config, spec, rng, explain=explain)
+    policy = _remembering(network, config, spec, rng, explain=explain, votes=votes)
     return SkipperActor(policy, config.learning.epsilon_evaluation)
 
 
@@ -419,10 +419,11 @@ def _remembering(
     rng: np.random.Generator,
     *,
     explain: bool = False,
+    votes: int = 1,
 ) -> SkipperPolicy:
     """A policy as it is evaluated, with networks that do not learn meanwhile."""
-    memory = Memory(network, config.network.partial_width)
-    return SkipperPolicy(network, config, spec, rng, memory=memory, atlas=True, explain=explain)
+    memory = Memory(network, config.network.partial_width, votes)
+    return SkipperPolicy(network, config, spec, rng, memory=memory, atlas=True, explain=explain, votes=votes)
 
 
 def _all_pairs(vertices: Vertices) -> Array:

@@ -63,11 +63,14 @@ class LoadedAgent:
         self._first = True
 
 
-def load(path: str | Path, seed: int = 0, agent: str | None = None, *, explain: bool = False) -> LoadedAgent:
+def load(
+    path: str | Path, seed: int = 0, agent: str | None = None, *, explain: bool = False, votes: int = 1
+) -> LoadedAgent:
     """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
 
     ``agent`` is another variant of Skipper that is to play with the networks of the run. Asked to ``explain``, its
-    decisions also say what it looked at.
+    decisions also say what it looked at. With several ``votes``, its estimates are means over so many symmetric images
+    of what it sees: fewer errors, for as many times the work.
     """
     path = Path(path)
     config = read_config(path)
@@ -76,4 +79,4 @@ def load(path: str | Path, seed: int = 0, agent: str | None = None, *, explain: 
     if agent is not None:
         config = as_variant(config, agent)
     spec, rng = environment_spec(config.world), np.random.default_rng(seed)
-    return LoadedAgent(config, kind.play(config, spec, weights, rng, explain=explain))
+    return LoadedAgent(config, kind.play(config, spec, weights, rng, explain=explain, votes=votes))

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents import atlas as atlas_module
 from skipper.agents.atlas import Atlas
-from skipper.agents.checkpoints import imagined_vertices, learned_edges
+from skipper.agents.checkpoints import imagined_vertices
+from skipper.agents.estimates import Estimates, learned_edges
 from skipper.agents.estimators import EstimatorNetwork
 from skipper.config import WorldConfig
 from skipper.envs.spec import environment_spec
@@ -26,7 +26,7 @@ def network() -> EstimatorNetwork:
 
 
 def atlas_of(network: EstimatorNetwork) -> Atlas:
-    return Atlas(network, scene_of(SPEC), network.partial, 0.9)
+    return Atlas(Estimates(network, 0.9), scene_of(SPEC))
 
 
 def seen(tasks: np.ndarray, cells: int) -> np.ndarray:
@@ -39,7 +39,7 @@ def vertices_at(tasks: np.ndarray, cells: np.ndarray, now: int = 0) -> Vertices:
 
 
 def assert_same_edges(atlas: Atlas, network: EstimatorNetwork, vertices: Vertices) -> None:
-    found, plain = atlas.edges(vertices), learned_edges(network, vertices, 0.9)
+    found, plain = atlas.edges(vertices), learned_edges(Estimates(network, 0.9), vertices)
     both = vertices.present[:, :, None] & vertices.present[:, None]
     for one, two in zip(found.where(both), plain.where(both), strict=True):
         pairs = both if one.ndim == 3 else vertices.present
@@ -55,9 +55,9 @@ def test_what_is_remembered_is_what_would_be_estimated(network):
 
 def test_nothing_is_estimated_twice(network, monkeypatch):
     asked = []
-    for name in ("pair_ways", "pair_rewards"):
-        real = getattr(atlas_module, name)
-        monkeypatch.setattr(atlas_module, name, lambda *args, real=real: asked.append(len(args[2])) or real(*args))
+    for name in ("ways", "rewards"):
+        real = getattr(Estimates, name)
+        monkeypatch.setattr(Estimates, name, lambda *args, real=real: asked.append(len(args[2])) or real(*args))
     atlas, cells = atlas_of(network), np.arange(24).reshape(3, 8)
     every = np.ones((3, 10, 10), bool)
     for _ in range(3):
@@ -85,10 +85,10 @@ def test_a_new_scene_or_new_weights_turn_the_page(network):
 
 
 def test_ways_back_are_left_out_where_nobody_asks_for_them(network):
-    atlas = Atlas(network, scene_of(SPEC), network.partial, 0.9, back=False)
+    atlas = Atlas(Estimates(network, 0.9), scene_of(SPEC), back=False)
     atlas.open(ROWS, seen(ROWS, 0))
     vertices = vertices_at(ROWS, np.tile(np.arange(30, 36), (3, 1)))
-    found, plain = atlas.edges(vertices), learned_edges(network, vertices, 0.9)
+    found, plain = atlas.edges(vertices), learned_edges(Estimates(network, 0.9), vertices)
     assert (found.distance[:, :, 0] == np.inf).all()
     both = vertices.present[:, :, None] & vertices.present[:, None]
     both[:, :, 0] = False
@@ -99,5 +99,5 @@ def test_ways_back_are_left_out_where_nobody_asks_for_them(network):
     moved = vertices_at(ROWS, np.concatenate([TASKS.table.starts[ROWS, :1], [[35]] * 3], axis=1), now=1)
     both = moved.present[:, :, None] & moved.present[:, None]
     both[:, :, 0] = False
-    found, plain = (edges.where(both) for edges in (atlas.edges(moved), learned_edges(network, moved, 0.9)))
+    found, plain = (edges.where(both) for edges in (atlas.edges(moved), learned_edges(Estimates(network, 0.9), moved)))
     np.testing.assert_allclose(found.reward[both], plain.reward[both], rtol=1e-4, atol=1e-6)

@@ -127,7 +127,7 @@ def given_targets(monkeypatch, batch: Hindsight, config: LearningConfig, remembe
         online, frozen = (EstimatorNetwork(settings, environment_spec(TASKS.world)) for _ in range(2))
     given = []
     monkeypatch.setattr(estimators, "scalar_loss", lambda logits, aim, _: given.append(aim) or logits.sum((1,)))
-    table = PartialTable(frozen, 16) if remember else None
+    table = PartialTable(frozen, 16, capacity=1_000) if remember else None
     estimator_losses(online, batch, frozen_outlook(frozen, batch, table), config)
     return given
 

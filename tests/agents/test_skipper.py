@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.checkpoints import Descriptions, imagined_cells, imagined_vertices, learned_edges, new_walk
+from skipper.agents.checkpoints import Descriptions, imagined_cells, imagined_vertices, new_walk
+from skipper.agents.estimates import Estimates, learned_edges
 from skipper.agents.registry import Ingredients, learner_kind, make_fixed
 from skipper.agents.skipper import SkipperAgent, SkipperPolicy
 from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, WorldConfig
@@ -101,7 +102,9 @@ def test_learned_edges_are_those_of_single_pairs():
     seen = np.stack([states, states[::-1]])
     none = np.zeros((1, 0), int)
     vertices = imagined_vertices(LavaScene(), (states[:1], states[1:2]), none, none, None)
-    lazy = learned_edges(network.estimators, vertices._replace(observation=seen, present=np.ones((2, 5), bool)), 0.9)
+    lazy = learned_edges(
+        Estimates(network.estimators, 0.9), vertices._replace(observation=seen, present=np.ones((2, 5), bool))
+    )
     edges = lazy.where(np.ones((2, 5, 5), bool))
     estimators = network.estimators
     with torch.no_grad():
@@ -137,7 +140,7 @@ def test_rewards_are_estimated_where_they_are_needed_only():
     seen, goal = first_step().observation, first_step().goal
     cells = np.arange(24).reshape(4, 6)
     vertices = imagined_vertices(LavaScene(), (seen, goal), cells, cells, None)
-    lazy = learned_edges(network.estimators, vertices, 0.9)
+    lazy = learned_edges(Estimates(network.estimators, 0.9), vertices)
     wanted = np.random.default_rng(0).random((4, 8, 8)) < 0.5
     wanted[2] = False
     some, everything = lazy.where(wanted).reward, lazy.where(np.ones((4, 8, 8), bool)).reward

@@ -1,0 +1,33 @@
+"""Symmetric images of what an agent sees, and what their answers mean for the original."""
+
+from typing import TypeVar
+
+import numpy as np
+from torch import Tensor
+
+from skipper.types import Array, Symmetries
+
+Answers = TypeVar("Answers", Array, Tensor)
+
+
+class Ballot:
+    """Asks the first so many of an environment's symmetric images; the first of all is the original itself."""
+
+    def __init__(self, symmetries: Symmetries | None, votes: int) -> None:
+        offered = 1 if symmetries is None else len(symmetries.cells)
+        if not 1 <= votes <= offered:
+            raise ValueError(f"votes must be from 1 to {offered}, the symmetric images that there are; got {votes}")
+        self.votes, self._symmetries = votes, symmetries
+
+    def images(self, states: Array) -> Array:
+        """(M, W, H, C) to (V * M, W, H, C): first the first image of all, then the second."""
+        if self._symmetries is None or self.votes == 1:
+            return states
+        which = np.repeat(np.arange(self.votes), len(states))
+        return self._symmetries.images(np.concatenate([states] * self.votes), which)
+
+    def renamed(self, answers: Answers, image: int) -> Answers:
+        """(P, A, ...) about the actions of an image, by the names that these have in the original."""
+        if self._symmetries is None or image == 0:
+            return answers
+        return answers[:, self._symmetries.actions[image]]
