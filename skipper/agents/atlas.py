@@ -18,7 +18,8 @@ from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
 from skipper.types import Array, Scene
 
-MOST_PAIRS = 2**26  # about 1 GB: 3,200 scenes of 12x12 cells, 170 of 25x25
+MOST_BYTES = 2**30  # 2,700 scenes of 12x12 cells, 170 of 25x25
+BYTES_PER_PAIR = 15
 
 
 class Pages(NamedTuple):
@@ -36,12 +37,12 @@ class Pages(NamedTuple):
     reward: Array  # (E, S, S)
 
 
-def _blank(environments: int, cells: int, partial: tuple[int, int]) -> Pages:
+def _blank(environments: int, cells: int, estimates: Estimates) -> Pages:
     states, pairs = (environments, cells), (environments, cells, cells)
     return Pages(
         scenery=np.zeros(environments, np.int64),
         met=np.zeros(states, np.bool_),
-        partial=np.zeros((*states, *partial), np.float32),
+        partial=np.zeros((*states, estimates.votes, estimates.width), np.float32),
         terminal=np.zeros(states, np.bool_),
         known=np.zeros(pairs, np.bool_),
         action=np.zeros(pairs, np.int8),
@@ -100,22 +101,13 @@ def _read(rows, cells, pages, known, distance, discount, action):
 class Atlas:
     """One page for each environment: what the estimators say of the cells of its scene and of pairs of them."""
 
-    def __init__(
-        self,
-        estimates: Estimates,
-        scene: Scene,
-        *,
-        back: bool = True,
-    ) -> None:
+    def __init__(self, estimates: Estimates, scene: Scene, *, back: bool = True) -> None:
         """``back`` says whether anyone asks for ways back to the current state."""
         self._estimates, self._scene, self._back = estimates, scene, back
         self._watch = WeightsWatch(estimates.network)
         self._rows = np.zeros(0, np.int64)
-        self._pages = self._blank(0, 0)
+        self._pages = _blank(0, 0, estimates)
         self.is_open = False
-
-    def _blank(self, environments: int, cells: int) -> Pages:
-        return _blank(environments, cells, (self._estimates.votes, self._estimates.width))
 
     def open(self, rows: Array, observation: Array) -> None:
         """Turn to the pages of the environments ``rows`` (R,), which show ``observation`` (R, W, H, C) now.
@@ -123,13 +115,14 @@ class Atlas:
         Where there would be too many or too large ones, the atlas stays closed.
         """
         cells, environments = observation.shape[1] * observation.shape[2], int(rows.max(initial=-1)) + 1
-        self.is_open = environments * cells**2 <= MOST_PAIRS
+        bytes_per_cell = BYTES_PER_PAIR * cells + 4 * self._estimates.votes * self._estimates.width
+        self.is_open = environments * cells * bytes_per_cell <= MOST_BYTES
         if not self.is_open:
             return
         if environments > len(self._pages.met) or cells != self._pages.met.shape[1]:
-            self._pages = self._blank(environments, cells)
+            self._pages = _blank(environments, cells, self._estimates)
         if self._watch.changed():
-            self._pages = self._blank(len(self._pages.met), cells)
+            self._pages = _blank(len(self._pages.met), cells, self._estimates)
             self._watch.note()
         scenery = content_hashes(self._scene.scenery(observation).reshape(len(rows), -1))
         turned = rows[self._pages.scenery[rows] != scenery]
