@@ -148,6 +148,8 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     assert played["skipper-oracle"]["training"]["success"] == 1.0
     assert played["skipper-oracle"]["training"]["episodes"] == 2  # each task once
     assert played["skipper-once"]["0.35"]["success"] < 1.0
+    skipper("evaluate", str(tmp_path / "run"), "--votes", "4", *few, monkeypatch=monkeypatch)
+    assert json.loads(capsys.readouterr().out)["0.35"]["episodes"] == 7
     other = ["--agent", "modelfree", "--preset", "debug", "--steps", "40"]
     skipper("train", *other, "--out", str(tmp_path / "mf"), monkeypatch=monkeypatch)
     with pytest.raises(SystemExit, match="'modelfree' does not plan"):
@@ -205,7 +207,9 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         (["--agent", "optimall"], "did you mean 'optimal'"),
         (["--agent", "modelfree"], "must be trained first"),
         ([], "say who plays"),
-        (["--agent", "random", "--training"], "--training needs the folder of a run"),
+        (["--agent", "random", "--training"], "--training and --votes need the folder of a run"),
+        (["--agent", "random", "--votes", "8"], "--training and --votes need the folder of a run"),
+        (["pretrained/skipper-regen-50", "--votes", "9"], "votes must be from 1 to 8"),
         (["somewhere"], "somewhere is not a run folder"),
         (["--agent", "random", "--size", "2"], "at least 3"),
         (["--agent", "random", "--size", "2", "3", "4"], "one or two numbers"),

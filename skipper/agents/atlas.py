@@ -18,7 +18,7 @@ from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
 from skipper.types import Array, Scene
 
-MOST_BYTES = 2**30  # 2,700 scenes of 12x12 cells, 170 of 25x25
+MOST_BYTES = 2**30  # 2,700 scenes of 12x12 cells, 170 of 25x25; with eight votes less than half of that
 BYTES_PER_PAIR = 15
 
 
@@ -86,13 +86,13 @@ def _states_of(pairs, environments, cells):
 
 
 @kernel
-def _read(rows, cells, pages, known, distance, discount, action):
-    """Copy what the pages say of all pairs of ``cells`` (R, N) to the last four, (R, N, N) each."""
+def _read(rows, cells, wanted, pages, known, distance, discount, action):
+    """Copy what the pages say of the ``wanted`` pairs of ``cells`` (R, N) to the last four, (R, N, N) each."""
     for row in range(len(rows)):
         for one in range(cells.shape[1]):
             for two in range(cells.shape[1]):
                 at, place = (row, one, two), (rows[row], cells[row, one], cells[row, two])
-                known[at] = pages.known[place]
+                known[at] = wanted[at] and pages.known[place]
                 if known[at]:
                     distance[at], discount[at] = pages.distance[place], pages.discount[place]
                     action[at] = pages.action[place]
@@ -141,7 +141,7 @@ class Atlas:
         self._explore(_unanswered(rows, cells, wanted, pages.known))
         known, action = np.empty(wanted.shape, np.bool_), np.zeros(wanted.shape, np.int64)
         distance, discount = np.full(wanted.shape, np.inf), np.zeros(wanted.shape)
-        _read(rows, cells, pages, known, distance, discount, action)
+        _read(rows, cells, wanted, pages, known, distance, discount, action)
 
         def reward(usable: Array) -> Array:
             asked = usable & known

@@ -65,7 +65,7 @@ class WeightAverage(Generic[Network]):
 
     def __init__(self, network: Network, kept: float) -> None:
         self.network = deepcopy(network).requires_grad_(False)
-        self._vectors = [block.vector.data for block in side_by_side(self.network)]
+        self._vectors = [block.vector for block in side_by_side(self.network)]
         self._weights = list(self.network.parameters())
         self._kept, self._updates = kept, 0
 

@@ -146,7 +146,7 @@ def play_modelfree(
     ballot = Ballot(spec.symmetries, votes)
 
     def expect(observation: Array) -> Array:
-        found = network.expect(ballot.images(observation)).reshape(votes, len(observation), -1)
+        found = np.split(network.expect(ballot.images(observation)), votes)
         mean: Array = np.mean([ballot.renamed(each, image) for image, each in enumerate(found)], axis=0)
         return mean
 

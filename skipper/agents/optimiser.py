@@ -107,7 +107,9 @@ class Optimiser:
 
     def _descend(self, number: int, gradient: Tensor, share: float) -> None:
         weights, config = self.blocks[number].vector.numpy(), self._config
-        moments = self._moments.setdefault(number, Moments(np.zeros_like(weights), np.zeros_like(weights)))
+        if number not in self._moments:
+            self._moments[number] = Moments(np.zeros_like(weights), np.zeros_like(weights))
+        moments = self._moments[number]
         moments.steps += 1
         settings = (
             share * config.learning_rate / (1.0 - MEAN_DECAY**moments.steps),
@@ -130,7 +132,7 @@ class Optimiser:
         """Continue with saved moments."""
         self._moments = {}
         for number, block in enumerate(self.blocks):
-            found = [saved[name] for name in block.parameters if name in saved]
-            if found:
+            if any(name in saved for name in block.parameters):
+                found = [saved[name] for name in block.parameters]
                 mean, square = (np.concatenate([each[key].ravel() for each in found]) for key in ("mean", "square"))
                 self._moments[number] = Moments(mean, square, int(found[0]["steps"]))

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from skipper.agents.atlas import Atlas
+from skipper.agents.ballot import Ballot
 from skipper.agents.checkpoints import imagined_vertices
 from skipper.agents.estimates import Estimates, learned_edges
 from skipper.agents.estimators import EstimatorNetwork
@@ -25,8 +26,12 @@ def network() -> EstimatorNetwork:
         return EstimatorNetwork(DEBUG.network, SPEC)
 
 
+def estimates_of(network: EstimatorNetwork, votes: int = 1) -> Estimates:
+    return Estimates(network, 0.9, ballot=Ballot(SPEC.symmetries, votes))
+
+
 def atlas_of(network: EstimatorNetwork) -> Atlas:
-    return Atlas(Estimates(network, 0.9), scene_of(SPEC))
+    return Atlas(estimates_of(network), scene_of(SPEC))
 
 
 def seen(tasks: np.ndarray, cells: int) -> np.ndarray:
@@ -38,19 +43,21 @@ def vertices_at(tasks: np.ndarray, cells: np.ndarray, now: int = 0) -> Vertices:
     return imagined_vertices(scene_of(SPEC), ends, cells, cells, None)
 
 
-def assert_same_edges(atlas: Atlas, network: EstimatorNetwork, vertices: Vertices) -> None:
-    found, plain = atlas.edges(vertices), learned_edges(Estimates(network, 0.9), vertices)
-    both = vertices.present[:, :, None] & vertices.present[:, None]
-    for one, two in zip(found.where(both), plain.where(both), strict=True):
-        pairs = both if one.ndim == 3 else vertices.present
-        np.testing.assert_allclose(one[pairs], two[pairs], rtol=1e-4, atol=1e-6)
+def assert_same_edges(atlas: Atlas, estimates: Estimates, vertices: Vertices) -> None:
+    every = np.ones((*vertices.present.shape, vertices.present.shape[1]), bool)
+    found, plain = (edges.where(every) for edges in (atlas.edges(vertices), learned_edges(estimates, vertices)))
+    for one, two in zip(found, plain, strict=True):
+        known = every if one.ndim == 3 else vertices.present
+        np.testing.assert_allclose(one[known], two[known], rtol=1e-4, atol=1e-6)
 
 
-def test_what_is_remembered_is_what_would_be_estimated(network):
-    atlas, rng = atlas_of(network), np.random.default_rng(0)
+@pytest.mark.parametrize("votes", [1, 3])
+def test_what_is_remembered_is_what_would_be_estimated(network, votes):
+    estimates, rng = estimates_of(network, votes), np.random.default_rng(0)
+    atlas = Atlas(estimates, scene_of(SPEC))
     for step in range(8):
         atlas.open(ROWS, seen(ROWS, step % 4))
-        assert_same_edges(atlas, network, vertices_at(ROWS, rng.integers(36, size=(3, 7)), step % 4))
+        assert_same_edges(atlas, estimates, vertices_at(ROWS, rng.integers(36, size=(3, 7)), step % 4))
 
 
 def test_nothing_is_estimated_twice(network, monkeypatch):
@@ -76,19 +83,19 @@ def test_a_new_scene_or_new_weights_turn_the_page(network):
     atlas.edges(vertices_at(ROWS, cells))
     others = np.array([4, 1, 3])  # the first environment stays in its task
     atlas.open(ROWS, seen(others, 0))
-    assert_same_edges(atlas, network, vertices_at(others, cells))
+    assert_same_edges(atlas, estimates_of(network), vertices_at(others, cells))
     with torch.no_grad():
         for weight in network.parameters():
             weight.mul_(1.1)
     atlas.open(ROWS, seen(others, 0))
-    assert_same_edges(atlas, network, vertices_at(others, cells))
+    assert_same_edges(atlas, estimates_of(network), vertices_at(others, cells))
 
 
 def test_ways_back_are_left_out_where_nobody_asks_for_them(network):
-    atlas = Atlas(Estimates(network, 0.9), scene_of(SPEC), back=False)
+    atlas = Atlas(estimates_of(network), scene_of(SPEC), back=False)
     atlas.open(ROWS, seen(ROWS, 0))
     vertices = vertices_at(ROWS, np.tile(np.arange(30, 36), (3, 1)))
-    found, plain = atlas.edges(vertices), learned_edges(Estimates(network, 0.9), vertices)
+    found, plain = atlas.edges(vertices), learned_edges(estimates_of(network), vertices)
     assert (found.distance[:, :, 0] == np.inf).all()
     both = vertices.present[:, :, None] & vertices.present[:, None]
     both[:, :, 0] = False
@@ -99,5 +106,5 @@ def test_ways_back_are_left_out_where_nobody_asks_for_them(network):
     moved = vertices_at(ROWS, np.concatenate([TASKS.table.starts[ROWS, :1], [[35]] * 3], axis=1), now=1)
     both = moved.present[:, :, None] & moved.present[:, None]
     both[:, :, 0] = False
-    found, plain = (edges.where(both) for edges in (atlas.edges(moved), learned_edges(Estimates(network, 0.9), moved)))
+    found, plain = (edges.where(both) for edges in (atlas.edges(moved), learned_edges(estimates_of(network), moved)))
     np.testing.assert_allclose(found.reward[both], plain.reward[both], rtol=1e-4, atol=1e-6)

@@ -90,6 +90,19 @@ def test_all_heads_learn_the_truth():
     assert abs(reward - 0.99 ** (steps - 1))[goal & known].mean() < 0.1
 
 
+def test_of_some_pairs_only_distances_are_learned():
+    batch, _ = every_pair()
+    settings = NetworkConfig(embedding=8, partial_width=16, hidden=32)
+    with seeded_initialisation(1):
+        online, frozen = (EstimatorNetwork(settings, environment_spec(TASKS.world)) for _ in range(2))
+    outlook = frozen_outlook(frozen, batch)
+    everything, some = (estimator_losses(online, batch, outlook, CONFIG, real) for real in (None, 20))
+    for name, losses in some.items():
+        counted = len(batch.action) if name == "distance" else 20
+        assert losses.shape == (counted,)
+        torch.testing.assert_close(losses, everything[name][:counted])
+
+
 def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
     batch, _ = every_pair()
     settings = NetworkConfig(embedding=8, partial_width=16, hidden=32)
