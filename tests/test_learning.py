@@ -30,6 +30,7 @@ CONFIG = replace(
         learning_rate=1e-3,
         epsilon_end=0.1,
         epsilon_steps=5_000,
+        averaging=0.99,  # single updates go to and fro: without it, the last one decides for some seeds
     ),
     replay=ReplayConfig(capacity=20_000),
 )

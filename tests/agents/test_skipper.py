@@ -146,7 +146,9 @@ def test_rewards_are_estimated_where_they_are_needed_only():
     some, everything = lazy.where(wanted).reward, lazy.where(np.ones((4, 8, 8), bool)).reward
     assert (lazy.where(np.zeros((4, 8, 8), bool)).reward == 0).all()
     np.testing.assert_allclose(some[wanted], everything[wanted], rtol=1e-4)
-    assert (everything > 0).all()
+    both = vertices.present[:, :, None] & vertices.present[:, None]
+    assert (everything[both] > 0).all()
+    assert (everything[~both] == 0).all()
     assert (some[~wanted] == 0).all()
     lazy = lazy._replace(terminal=np.zeros((4, 8), bool))
     planning = replace(agent().config.planning, edge_threshold=20.0, match_states=True)

@@ -12,6 +12,7 @@ from rich.console import Console
 import skipper
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.presets import DEBUG
+from skipper.training.folder import read_config, read_weights
 from skipper.training.progress import ProgressDisplay
 from skipper.training.train import Silence, Stop, train
 from skipper.training.verified import read_state
@@ -117,9 +118,10 @@ def test_watching_changes_nothing(tmp_path):
     often = replace(SHORT, evaluation=replace(SHORT.evaluation, evaluate_every=100), record_every=50)
     train(often, tmp_path / "often", ProgressDisplay(800, Console(file=StringIO(), force_terminal=True)))
     train(SHORT, tmp_path / "seldom")
-    weights = [skipper.load(tmp_path / name).agent for name in ("often", "seldom")]
-    parameters = [agent._values.__self__.state_dict() for agent in weights]
-    assert all((parameters[0][name] == parameters[1][name]).all() for name in parameters[0])
+    often_watched, seldom_watched = (
+        read_weights(tmp_path / name, read_config(tmp_path / name)) for name in ("often", "seldom")
+    )
+    assert all((often_watched[name] == seldom_watched[name]).all() for name in often_watched)
 
 
 def test_signals_save_and_leave(tmp_path):
