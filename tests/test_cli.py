@@ -11,6 +11,8 @@ from skipper.experiments.ablate import CHANGES
 from skipper.training.diagnose import REPLACED
 from skipper.training.folder import read_config
 
+PRETRAINED = Path(__file__).parents[1] / "pretrained" / "skipper-regen-50"
+
 
 def skipper(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["skipper", *arguments])
@@ -209,7 +211,7 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         ([], "say who plays"),
         (["--agent", "random", "--training"], "--training and --votes need the folder of a run"),
         (["--agent", "random", "--votes", "8"], "--training and --votes need the folder of a run"),
-        (["pretrained/skipper-regen-50", "--votes", "9"], "votes must be from 1 to 8"),
+        ([str(PRETRAINED), "--votes", "9"], "votes must be from 1 to 8"),
         (["somewhere"], "somewhere is not a run folder"),
         (["--agent", "random", "--size", "2"], "at least 3"),
         (["--agent", "random", "--size", "2", "3", "4"], "one or two numbers"),

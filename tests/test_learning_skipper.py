@@ -6,7 +6,8 @@ from functools import cache
 import numpy as np
 import torch
 
-from skipper.agents.skipper import SkipperActor, SkipperAgent, SkipperPolicy
+from skipper.agents.policy import SkipperActor, SkipperPolicy
+from skipper.agents.skipper import SkipperAgent
 from skipper.config import RunConfig, WorldConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import Tasks, training_tasks

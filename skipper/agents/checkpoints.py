@@ -97,7 +97,8 @@ class Memory:
     """What networks that stand still need not compute twice: partial states and descriptions."""
 
     def __init__(self, network: SkipperNetwork, width: int, votes: int = 1) -> None:
-        """There is room for ``votes`` images of a state."""
+        """There is room for ``votes`` symmetric images of a state, which are asked for estimates."""
+        self.votes = votes
         self.partial = PartialTable(network.estimators, width, votes * REMEMBERED)
         self.describe = Descriptions(network.generator)
 

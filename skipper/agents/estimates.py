@@ -34,7 +34,7 @@ class Estimates:
         """``partial`` may be a table of the network's partial states; without a ``ballot`` only one image is asked."""
         self.network, self._discount, self._partial = network, discount, partial or network.partial
         self._ballot = ballot or Ballot(None, 1)
-        self.votes = self._ballot.votes
+        self.votes, self._chunk = self._ballot.votes, CHUNK // self._ballot.votes
 
     @property
     def width(self) -> int:
@@ -76,7 +76,7 @@ class Estimates:
     @torch.no_grad()
     def rewards(self, sigma: Tensor, source: Array, target: Array, action: Array) -> Array:
         """(P,) what is collected by setting out with ``action`` (P,), of pairs as in ``ways``."""
-        head, chosen = self.network.reward, torch.from_numpy(action).split(CHUNK // self.votes)
+        head, chosen = self.network.reward, torch.from_numpy(action).split(self._chunk)
         logits = zip(self._logits(head, sigma, source, target), chosen, strict=True)
         found = [_mean([head.expectation(of_action(image, some)) for image in images]) for images, some in logits]
         return torch.cat(found).numpy()
@@ -84,9 +84,8 @@ class Estimates:
     def _logits(self, head: PairwiseHead, sigma: Tensor, source: Array, target: Array) -> Iterator[list[Tensor]]:
         """Logits (p, A, K) of pairs in every image, some pairs at a time."""
         ends = [(head.source(image).numpy(), head.target(image).numpy()) for image in sigma.unbind(1)]
-        step = CHUNK // self.votes
-        for begin in range(0, len(source), step):
-            pairs = source[begin : begin + step], target[begin : begin + step]
+        for begin in range(0, len(source), self._chunk):
+            pairs = source[begin : begin + self._chunk], target[begin : begin + self._chunk]
             hidden = (torch.from_numpy(_first_layer(leave, reach, *pairs)) for leave, reach in ends)
             yield [self._ballot.renamed(head.finish(each), image) for image, each in enumerate(hidden)]
 

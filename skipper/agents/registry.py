@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
 
 def _skipper_oracle(given: Ingredients) -> Agent:
-    from skipper.agents.skipper import untrained_skipper
+    from skipper.agents.policy import untrained_skipper
 
     return untrained_skipper(preset("paper", "skipper-oracle"), given.spec, given.rng)
 
@@ -66,7 +66,8 @@ def _modelfree() -> Kind:
 
 
 def _skipper() -> Kind:
-    from skipper.agents.skipper import SkipperAgent, play_skipper
+    from skipper.agents.policy import play_skipper
+    from skipper.agents.skipper import SkipperAgent
 
     return Kind(SkipperAgent, play_skipper)
 

@@ -74,7 +74,7 @@ class Student:
         network, settings = self.online.network, self.config.learning
         losses = estimator_losses(network.estimators, lesson.batch, lesson.outlook, settings, lesson.real)
         delusion = losses["distance"][lesson.real :]
-        metrics = {name: column[: lesson.real] for name, column in losses.items()}
+        metrics = losses | {"distance": losses["distance"][: lesson.real]}
         per_pair = total_loss(metrics, dict.fromkeys(metrics, 1.0))
         weights = torch.from_numpy(lesson.samples.weight) if lesson.samples else torch.ones(lesson.real)
         loss = weighted_mean(per_pair, weights)

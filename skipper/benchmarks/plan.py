@@ -13,7 +13,7 @@ import numpy as np
 
 from skipper.agents.base import observations_tensor
 from skipper.agents.checkpoints import Memory, SkipperNetwork
-from skipper.agents.skipper import SkipperPolicy
+from skipper.agents.policy import SkipperPolicy
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.benchmarks.update import matmul_gflops

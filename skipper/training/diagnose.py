@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skipper.agents.skipper import SkipperActor, play_skipper
+from skipper.agents.policy import SkipperActor, play_skipper
 from skipper.config import RunConfig, Truth, WorldConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import Tasks

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from skipper.agents.policy import SkipperActor
 from skipper.agents.registry import learner_kind
-from skipper.agents.skipper import SkipperActor
 from skipper.config import RunConfig
 from skipper.envs.spec import environment_spec
 from skipper.planning.proxy import ProxyProblem

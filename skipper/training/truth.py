@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skipper.agents.skipper import SkipperActor, SkipperPolicy
+from skipper.agents.policy import SkipperActor, SkipperPolicy
 from skipper.config import PlanningConfig
 from skipper.envs.oracle import UNREACHABLE, distances_from, reach_truth, reachable
 from skipper.envs.tasks import Tasks

@@ -11,7 +11,8 @@ from skipper.agents.checkpoints import imagined_vertices
 from skipper.agents.estimates import Estimates, learned_edges
 from skipper.agents.estimators import EstimatorNetwork
 from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
-from skipper.agents.skipper import SkipperAgent, play_skipper
+from skipper.agents.policy import play_skipper
+from skipper.agents.skipper import SkipperAgent
 from skipper.config import WorldConfig
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks

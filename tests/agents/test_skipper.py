@@ -8,8 +8,9 @@ import torch
 
 from skipper.agents.checkpoints import Descriptions, imagined_cells, imagined_vertices, new_walk
 from skipper.agents.estimates import Estimates, learned_edges
+from skipper.agents.policy import SkipperPolicy
 from skipper.agents.registry import Ingredients, learner_kind, make_fixed
-from skipper.agents.skipper import SkipperAgent, SkipperPolicy
+from skipper.agents.skipper import SkipperAgent
 from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, WorldConfig
 from skipper.envs.oracle import LavaOracle, action_values, shortest_distances
 from skipper.envs.scene import LavaScene

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skipper.agents.skipper import SkipperActor, SkipperAgent, SkipperPolicy
+from skipper.agents.policy import SkipperActor, SkipperPolicy
+from skipper.agents.skipper import SkipperAgent
 from skipper.config import GeneratorConfig, NetworkConfig, PlanningConfig, WorldConfig
 from skipper.envs.oracle import LavaOracle, action_values, reach_truth, shortest_distances
 from skipper.envs.spec import environment_spec
