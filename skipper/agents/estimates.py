@@ -13,8 +13,7 @@ from torch import Tensor
 from skipper.agents.ballot import Ballot
 from skipper.agents.base import observations_tensor
 from skipper.agents.estimators import EstimatorNetwork
-from skipper.kernels import kernel
-from skipper.nets.heads import PairwiseHead, discount_support, of_action
+from skipper.nets.heads import PairwiseHead, discount_support, join_pairs, of_action
 from skipper.planning.proxy import LazyEdges, Vertices
 from skipper.types import Array
 
@@ -86,23 +85,12 @@ class Estimates:
         ends = [(head.source(image).numpy(), head.target(image).numpy()) for image in sigma.unbind(1)]
         for begin in range(0, len(source), self._chunk):
             pairs = source[begin : begin + self._chunk], target[begin : begin + self._chunk]
-            hidden = (torch.from_numpy(_first_layer(leave, reach, *pairs)) for leave, reach in ends)
+            hidden = (torch.from_numpy(join_pairs(leave, reach, *pairs)) for leave, reach in ends)
             yield [self._ballot.renamed(head.finish(each), image) for image, each in enumerate(hidden)]
 
 
 def _mean(images: list[Tensor]) -> Tensor:
     return images[0] if len(images) == 1 else torch.stack(images).mean(0)
-
-
-@kernel
-def _first_layer(leave, reach, source, target):
-    """(P, H) what the hidden layer says of pairs (P,), given what it says of the states (M, H) at their ends."""
-    hidden = np.empty((len(source), leave.shape[1]), np.float32)
-    for pair in range(len(source)):
-        one, two = leave[source[pair]], reach[target[pair]]
-        for unit in range(leave.shape[1]):
-            hidden[pair, unit] = max(one[unit] + two[unit], np.float32(0.0))
-    return hidden
 
 
 def learned_edges(estimates: Estimates, vertices: Vertices) -> LazyEdges:

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.base import observations_tensor
+from skipper.agents.pair_losses import pair_losses
 from skipper.config import LearningConfig, NetworkConfig
 from skipper.hashing import content_hashes
-from skipper.losses import distance_target, reward_target, scalar_loss, terminal_loss, value_target
-from skipper.nets.heads import PairwiseHead, distance_support, of_action, unit_support
+from skipper.losses import distance_target, reward_target, terminal_loss, value_target
+from skipper.nets.heads import PairwiseHead, distance_support, join_pairs, unit_support
 from skipper.nets.layers import WeightsWatch, mlp
 from skipper.nets.partial import PartialStates
 from skipper.replay.buffer import Pairs, Samples
@@ -160,9 +161,12 @@ class Outlook(NamedTuple):
         return Outlook(*(column.gather(-1, action[:, None])[:, 0] for column in self))
 
 
-def _estimate(head: PairwiseHead, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
-    """(P, A, K) logits of pairs, given as indices into partial states (M, D)."""
-    return head.join(head.source(partial).index_select(0, source), head.target(partial).index_select(0, target))
+@torch.no_grad()
+def _expectation(head: PairwiseHead, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    """(P, A) what a head expects of pairs, given as indices into partial states (M, D)."""
+    ends = head.source(partial).numpy(), head.target(partial).numpy()
+    joined = join_pairs(*ends, source.numpy(), target.numpy())
+    return head.expectation(head.finish(torch.from_numpy(joined)))
 
 
 @torch.no_grad()
@@ -170,7 +174,7 @@ def frozen_outlook(frozen: EstimatorNetwork, batch: Hindsight, remembered: Parti
     """Needs nothing of the online network; ``remembered`` are partial states of the frozen one."""
     sigma = _encode_used(remembered or frozen.partial, batch)
     heads = (frozen.value, frozen.reward, frozen.distance)
-    return Outlook(*(head.expectation(_estimate(head, sigma, batch.next, batch.target)) for head in heads))
+    return Outlook(*(_expectation(head, sigma, batch.next, batch.target) for head in heads))
 
 
 def estimator_losses(
@@ -182,7 +186,7 @@ def estimator_losses(
     """
     sigma = online.partial(batch.state)  # (M, D)
     with torch.no_grad():
-        a_t = online.value.expectation(_estimate(online.value, sigma, batch.next, batch.target)).argmax(-1)  # (P,)
+        a_t = _expectation(online.value, sigma, batch.next, batch.target).argmax(-1)  # (P,)
         after = outlook.of_action(a_t)
         aims = {
             "value": value_target(batch.reached, batch.terminated, after.value, config.policy_discount),
@@ -196,10 +200,9 @@ def estimator_losses(
     ending = online.terminal(sigma).index_select(0, batch.next[:real])
     losses = {"terminal": terminal_loss(ending, batch.terminated[:real])}
     for name, aim in aims.items():
-        head: PairwiseHead = getattr(online, name)
         rows = slice(None) if name == "distance" else slice(real)
-        logits = _estimate(head, sigma, batch.source[rows], batch.target[rows])
-        losses[name] = scalar_loss(of_action(logits, batch.action[rows]), aim[rows], head.support)
+        asked = (column[rows] for column in (batch.source, batch.target, batch.action, aim))
+        losses[name] = pair_losses(getattr(online, name), sigma, *asked)
     return losses
 
 

@@ -34,6 +34,7 @@ from skipper.types import Array, EnvironmentSpec
 
 NO_LOSSES = np.empty(0, np.float32)  # where nothing is drawn by priority, nobody asks for them
 LESSONS_AHEAD = 4  # enough that the student never waits, few enough that it is never far behind
+ROOM_FOR_LESSONS = 2**20  # bytes: all of these fit on their way, so that nobody has to push them
 
 
 class Study(NamedTuple):
@@ -144,11 +145,13 @@ class StudentProcess:
             [sys.executable, "-P", "-c", "from skipper.agents.student import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            pipesize=ROOM_FOR_LESSONS,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
         )
-        self._line = ThreadPoolExecutor(1)  # one question after the other
+        # Questions in turn and answers in turn, but the next question does not wait for the last answer.
+        self._lines = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._under_way: deque[Future[Study]] = deque()
-        self._finalizer = weakref.finalize(self, _hang_up, self._process, self._line)
+        self._finalizer = weakref.finalize(self, _hang_up, self._process, self._lines)
         shapes = spec._replace(scene=None, oracle=None, symmetries=None)
         self._ask("begin", config, shapes).result()
         self.begin_anew()
@@ -183,16 +186,21 @@ class StudentProcess:
         return seconds, megabytes
 
     def _ask(self, *question: Any) -> Future[Any]:
-        return self._line.submit(_exchange, self._process, question)
+        sending, receiving = self._lines
+        return receiving.submit(_receive, self._process, sending.submit(_send, self._process, question))
 
 
-def _exchange(process: "subprocess.Popen[bytes]", question: tuple[Any, ...]) -> Any:
-    """Send a question and wait for its answer."""
+def _send(process: "subprocess.Popen[bytes]", question: tuple[Any, ...]) -> None:
     assert process.stdin is not None
+    process.stdin.write(_packed(question))
+    process.stdin.flush()
+
+
+def _receive(process: "subprocess.Popen[bytes]", sent: Future[None]) -> Any:
+    """Wait for the answer to a question."""
     assert process.stdout is not None
     try:
-        pickle.dump(question, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-        process.stdin.flush()
+        sent.result()
         answer = pickle.load(process.stdout)
     except (EOFError, BrokenPipeError, pickle.UnpicklingError):
         raise ChildProcessError(f"the process that learns has ended, with exit code {process.wait()}") from None
@@ -201,9 +209,10 @@ def _exchange(process: "subprocess.Popen[bytes]", question: tuple[Any, ...]) -> 
     return answer
 
 
-def _hang_up(process: "subprocess.Popen[bytes]", line: ThreadPoolExecutor) -> None:
+def _hang_up(process: "subprocess.Popen[bytes]", lines: tuple[ThreadPoolExecutor, ...]) -> None:
     """The process ends when nothing more can come."""
-    line.shutdown(cancel_futures=True)
+    for line in lines:
+        line.shutdown(cancel_futures=True)
     for end in (process.stdin, process.stdout):
         assert end is not None
         with suppress(BrokenPipeError):

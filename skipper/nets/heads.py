@@ -2,10 +2,12 @@
 
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from skipper.kernels import kernel
 from skipper.nets.layers import mlp
 
 FAVOUR = 6.0  # logits: of 16 bins the favoured one then holds 0.96
@@ -72,6 +74,17 @@ class PairwiseHead(nn.Module):
         layer = self.layers[0]
         assert isinstance(layer, nn.Linear)
         return layer
+
+
+@kernel
+def join_pairs(leave, reach, source, target):
+    """(P, H) the hidden layer of pairs (P,), given what the states (M, H) at their ends add to it."""
+    hidden = np.empty((len(source), leave.shape[1]), np.float32)
+    for pair in range(len(source)):
+        one, two = leave[source[pair]], reach[target[pair]]
+        for unit in range(leave.shape[1]):
+            hidden[pair, unit] = max(one[unit] + two[unit], np.float32(0.0))
+    return hidden
 
 
 def of_action(logits: Tensor, action: Tensor) -> Tensor:
