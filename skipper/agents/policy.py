@@ -26,6 +26,7 @@ from skipper.agents.checkpoints import (
 from skipper.agents.estimates import Estimates, learned_edges
 from skipper.config import RunConfig
 from skipper.nets.generator import distinct_codes
+from skipper.nets.imagination import Imagination
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import (
     CURRENT,
@@ -71,9 +72,13 @@ class SkipperPolicy:
         ballot = Ballot(spec.symmetries, votes)
         self._estimates = Estimates(network.estimators, config.learning.task_discount, remembered, ballot)
         wanted = atlas and "edges" not in config.planning.truth
-        # Edges into the current state go in any case; before that, clustering asks for them.
-        back = config.planning.prune_vertices
-        self._atlas = Atlas(self._estimates, self._scene, back=back) if wanted else None
+        # Edges into the current state and long ones go in any case; before that, clustering asks for them.
+        every = config.planning.prune_vertices
+        longest = np.inf if every else config.planning.edge_threshold
+        self._atlas = Atlas(self._estimates, self._scene, back=every, longest=longest) if wanted else None
+        # All codes of a scene are imagined when it is new, which pays where it is soon asked for many of them again.
+        often = config.planning.regenerate != "once" and config.planning.checkpoints * 4 >= 2**network.generator.bits
+        self._imagination = Imagination(network.generator) if wanted and often else None
         self._attend = network.estimators.partial.attend if explain else None
         self.walk: Walk | None = None
 
@@ -184,25 +189,32 @@ class SkipperPolicy:
         """(B,) partial descriptions of states (B, W, H, C)."""
         return self._known(states)
 
-    def imagine(self, observation: Array, goal: Array, checkpoints: int | None = None) -> Vertices:
-        """New vertices, imagined by the generator or true; as many ``checkpoints`` as configured, or else."""
+    def imagine(
+        self, observation: Array, goal: Array, *, checkpoints: int | None = None, rows: Array | None = None
+    ) -> Vertices:
+        """New vertices, imagined by the generator or true; as many ``checkpoints`` as configured, or else.
+
+        ``rows`` (B,) says in which environments; these are numbered where it is left out.
+        """
         config, ends = self.config.planning, (observation, goal)
         count = config.checkpoints if checkpoints is None else checkpoints
         if "vertices" in config.truth:
             reachable = oracle_of(self.spec).reachable(observation)
             return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, count)
         codes = distinct_codes(len(observation), count, self.config.generator.description_bits, self.rng)
-        cells = self.imagined_cells(observation, codes)
+        cells = self.imagined_cells(np.arange(len(observation)) if rows is None else rows, observation, codes)
         return imagined_vertices(self._scene, ends, cells, codes, None if config.match_states else self.describe)
 
-    def imagined_cells(self, observation: Array, codes: Array) -> Array:
-        """(B, N) where the agent is in the states that ``codes`` (B, N) describe."""
-        return imagined_cells(self.network.generator, observation, codes)
+    def imagined_cells(self, rows: Array, observation: Array, codes: Array) -> Array:
+        """(B, N) where the agent is in the states that ``codes`` (B, N) describe, in the environments ``rows`` (B,)."""
+        if self._imagination is None:
+            return imagined_cells(self.network.generator, observation, codes)
+        return self._imagination.cells(rows, observations_tensor(observation), codes)
 
     def _vertices(self, walk: Walk, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
         """Imagined anew, or for "once" those of the episode with the current state put in."""
         # Imagined for all, so that the random stream does not depend on who needs them.
-        fresh = self.imagine(observation, goal)
+        fresh = self.imagine(observation, goal, rows=rows)
         if self.config.planning.regenerate != "once" or first.all():
             return fresh
         states = np.where(_like(first, fresh.observation), fresh.observation, walk.vertices[rows])

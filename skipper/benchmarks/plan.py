@@ -1,19 +1,21 @@
 """How fast proxy problems are imagined, annotated and solved.
 
-As in an episode: several plans in the same scene, the agent moving on between them, and imagined states that are all
-different, as those of a trained generator mostly are. The descriptions of current state and goal are measured apart: an
-agent knows them before it plans, since it compares them with its checkpoints at every step.
+As in an episode: several plans in the same scene, the agent moving on between them. Either a trained agent makes them,
+or an untrained one whose imagined states are all different, as those of a trained generator mostly are; it finds all
+ways long, which saves it some work. The descriptions of current state and goal are measured apart: an agent knows them
+before it plans, since it compares them with its checkpoints at every step.
 """
 
 from collections.abc import Callable
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from skipper.agents.base import observations_tensor
 from skipper.agents.checkpoints import Memory, SkipperNetwork
-from skipper.agents.policy import SkipperPolicy
+from skipper.agents.policy import SkipperActor, SkipperPolicy
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.benchmarks.update import matmul_gflops
@@ -23,6 +25,7 @@ from skipper.envs.tasks import evaluation_tasks
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import solve
 from skipper.processor import prepare_processor
+from skipper.training.load import load
 from skipper.types import Array
 
 BATCHES = (1, 64)
@@ -38,26 +41,17 @@ class Rehearsal(SkipperPolicy):
         """Descriptions that are known already."""
         return -1 - np.arange(len(states))  # all different
 
-    def imagined_cells(self, observation: Array, codes: Array) -> Array:
+    def imagined_cells(self, rows: Array, observation: Array, codes: Array) -> Array:
         """Random cells, all different."""
-        super().imagined_cells(observation, codes)
+        super().imagined_cells(rows, observation, codes)
         cells = np.tile(np.arange(CELLS) % self.config.world.cells, (len(observation), 1))
         return self.rng.permuted(cells, axis=1)[:, : codes.shape[1]]
 
-    def annotate(self, observation: Array, goal: Array) -> None:
-        """Everything that comes before a problem is solved."""
-        self.open_atlas(np.arange(len(observation)), observation)
-        self.estimate(self.imagine(observation, goal))
 
-
-def bench_plan(config: RunConfig, seconds: float) -> dict[str, Any]:
+def bench_plan(policy: SkipperPolicy, seconds: float) -> dict[str, Any]:
     """Milliseconds per problem, alone and in a batch of 64, and what they are spent on."""
+    config = policy.config
     prepare_processor(config.threads)
-    spec = environment_spec(config.world)
-    with seeded_initialisation(config.seed):
-        network = SkipperNetwork(config, spec)
-    memory = Memory(network, config.network.partial_width)  # as in evaluation
-    policy = Rehearsal(network, config, spec, np.random.default_rng(config.seed), memory=memory, atlas=True)
     plans = PLANS[config.planning.regenerate]
     result: dict[str, Any] = {
         "machine": describe_machine(),
@@ -74,7 +68,24 @@ def bench_plan(config: RunConfig, seconds: float) -> dict[str, Any]:
     return result
 
 
-def _works(policy: Rehearsal, batch: int, plans: int) -> dict[str, Callable[[], Any]]:
+def untrained(config: RunConfig) -> SkipperPolicy:
+    """The policy of a network that has learned nothing, as it would be evaluated."""
+    spec = environment_spec(config.world)
+    with seeded_initialisation(config.seed):
+        network = SkipperNetwork(config, spec)
+    memory = Memory(network, config.network.partial_width)
+    return Rehearsal(network, config, spec, np.random.default_rng(config.seed), memory=memory, atlas=True)
+
+
+def trained(run: Path) -> SkipperPolicy:
+    """The policy of a run folder's agent, which must be one that plans."""
+    agent = load(run).agent
+    if not isinstance(agent, SkipperActor) or agent.policy.config.planning.always_goal:
+        raise ValueError(f"the agent of {run} does not plan")
+    return agent.policy
+
+
+def _works(policy: SkipperPolicy, batch: int, plans: int) -> dict[str, Callable[[], Any]]:
     """The plans of an episode in ``batch`` scenes at once, whole and in parts; another episode at every call."""
     world = policy.config.world
     tasks = evaluation_tasks(world, world.difficulty, batch * EPISODES, seed=0)
@@ -95,12 +106,17 @@ def _works(policy: Rehearsal, batch: int, plans: int) -> dict[str, Callable[[], 
 
         return episode
 
+    def annotate(now: Array, goal: Array) -> None:
+        """Everything that comes before a problem is solved."""
+        policy.open_atlas(np.arange(batch), now)
+        policy.estimate(policy.imagine(now, goal))
+
     vertices = policy.imagine(*next(walks)[0])
     edges = policy.edges(vertices)
     return {
         "": repeat(policy.plan),
         "_describe": repeat(lambda now, _: policy.network.generator.codes(observations_tensor(now))),
         "_vertices": repeat(policy.imagine),
-        "_vertices_and_edges": repeat(policy.annotate),
+        "_vertices_and_edges": repeat(annotate),
         "_solve": repeat(lambda *_: solve(vertices, lambda _: edges, policy.config.planning)),
     }

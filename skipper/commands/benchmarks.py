@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -85,18 +86,21 @@ class BenchTrain:
 class BenchPlan:
     """Measure planning: milliseconds per proxy problem, alone and in batches of 64, and what they are spent on."""
 
+    run_folder: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(name="run", metavar="RUN")] = None
+    """A run folder, whose trained agent is to plan; without one, an untrained agent of the preset does."""
     preset: str = "paper"
-    """Whose networks, and how many vertices."""
+    """Whose networks, and how many vertices, where no run folder says."""
     seconds: float = 3.0
-    """Time spent on each of the eight measurements."""
+    """Time spent on each of the ten measurements."""
     json: bool = False
     """Print one JSON object instead of the table."""
 
     def run(self) -> None:
         """Print the measurements."""
-        from skipper.benchmarks.plan import bench_plan
+        from skipper.benchmarks.plan import bench_plan, trained, untrained
 
-        show(bench_plan(preset(self.preset, "skipper-regen"), self.seconds), self.json)
+        policy = trained(self.run_folder) if self.run_folder else untrained(preset(self.preset, "skipper-regen"))
+        show(bench_plan(policy, self.seconds), self.json)
 
 
 @dataclass(frozen=True)

@@ -5,74 +5,15 @@ exactly. Fusing other bits with the same context imagines other states of the ep
 Generator"). What is reconstructed is the agent's cell: one logit per cell.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from skipper.config import GeneratorConfig
-from skipper.kernels import kernel
+from skipper.nets.fusing import Parts, fuse
 from skipper.nets.layers import BagOfWords, ResidualBlock, WeightsWatch
 from skipper.types import Array, EnvironmentSpec
-
-
-@kernel
-def _fuse(words, codes, parts, logits, height):
-    """Add to ``logits`` (B, N, S) what the hidden layer says of contexts, ``words`` (B, S), with ``codes`` (B, N).
-
-    One pass, in which nothing leaves the cache.
-    """
-    channels, cells = parts.described.shape[1:]
-    context, hidden = np.empty((cells, channels), np.float32), np.empty((channels, cells), np.float32)
-    added = np.empty((9, cells), np.float32)
-    for row in range(len(codes)):
-        _widen(words[row], parts, context, height)
-        turned = np.ascontiguousarray(context.T)  # (C, S)
-        for place in range(codes.shape[1]):
-            described = parts.described[codes[row, place]]
-            for channel in range(channels):
-                for cell in range(cells):
-                    hidden[channel, cell] = max(turned[channel, cell] + described[channel, cell], np.float32(0.0))
-            np.dot(parts.folded, hidden, added)
-            _give_to_neighbours(added, logits[row, place], height)
-
-
-@kernel
-def _widen(words, parts, context, height):
-    """Fill ``context`` (S, C), what a context adds to the hidden layer: cells' ``words`` (S,) give to neighbours."""
-    width = len(words) // height
-    context[:] = parts.bias
-    for cell in range(len(words)):
-        for neighbour in range(9):
-            x, y = cell // height + 1 - neighbour // 3, cell % height + 1 - neighbour % 3
-            if 0 <= x < width and 0 <= y < height:
-                given = parts.given[words[cell], neighbour]
-                for channel in range(len(given)):
-                    context[x * height + y, channel] += given[channel]
-
-
-@kernel
-def _give_to_neighbours(added, logits, height):
-    """Add what every cell gives to itself and its eight neighbours, (9, S), to ``logits`` (S,)."""
-    width = len(logits) // height
-    for neighbour in range(9):
-        right, down = neighbour // 3 - 1, neighbour % 3 - 1
-        for x in range(max(-right, 0), min(width, width - right)):
-            for y in range(max(-down, 0), min(height, height - down)):
-                logits[(x + right) * height + y + down] += added[neighbour, x * height + y]
-
-
-class Parts(NamedTuple):
-    """All that words and codes can add to the hidden layer of a fuser, and to its logits."""
-
-    given: Array  # (V, 9, C) to the hidden layer, by every word to the cells around it
-    described: Array  # (codes, C, S) to the hidden layer, by every code
-    bias: Array  # (C,)
-    folded: Array  # (9, C) what a hidden channel adds to the logits of the cells around it
-    word: Array  # (V,) to the logits, by every word to its cell
-    code: Array  # (codes, S) to the logits, by every code
 
 
 class PartialDescription(nn.Module):
@@ -209,13 +150,18 @@ class CheckpointGenerator(nn.Module):
 
     def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
+        return torch.from_numpy(fuse(self.words(observation), codes.numpy(), self.parts(), observation.shape[2]))
+
+    def words(self, observation: Tensor) -> Array:
+        """(B, W, H, C) to (B, S), what is in every cell, as a number."""
+        return self.context.index(observation).flatten(1).numpy()
+
+    def parts(self) -> Parts:
+        """Of the weights as they are; the same object as long as they stay the same."""
         if self._parts is None or self._watch.changed():
             self._parts = self.fuse.parts(self.context.table().detach(), self.bits)
             self._watch.note()
-        parts, words, chosen = self._parts, self.context.index(observation).flatten(1).numpy(), codes.numpy()
-        logits: Array = parts.word[words][:, None] + parts.code[chosen]
-        _fuse(words, chosen, parts, logits, observation.shape[2])
-        return torch.from_numpy(logits)
+        return self._parts
 
     def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
         """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""

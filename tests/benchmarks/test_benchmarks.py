@@ -1,15 +1,18 @@
 import random
+from pathlib import Path
 
 import pytest
 import torch
 
 from skipper.benchmarks.plain import draw_plain
-from skipper.benchmarks.plan import bench_plan
+from skipper.benchmarks.plan import bench_plan, trained, untrained
 from skipper.benchmarks.replay import bench_replay
 from skipper.benchmarks.update import Operations, bench_update
 from skipper.benchmarks.world import bench_world
 from skipper.config import WorldConfig
 from skipper.presets import preset
+
+PRETRAINED = Path(__file__).parents[2] / "pretrained"
 
 
 def test_every_rate_and_its_ratio_is_reported():
@@ -45,9 +48,17 @@ def test_the_operations_of_a_layer_are_counted():
 
 
 def test_planning_is_measured_alone_and_in_batches():
-    result = bench_plan(preset("debug", "skipper-regen"), seconds=0.01)
+    result = bench_plan(untrained(preset("debug", "skipper-regen")), seconds=0.01)
     assert result["vertices"] == 32
     assert min(result["ms_batch1"], result["ms_batch64"]) > 0
+
+
+def test_a_trained_agents_plans_are_measured_too():
+    result = bench_plan(trained(PRETRAINED / "skipper-regen-50"), seconds=0.01)
+    assert result["preset"] == "fast"
+    assert result["ms_batch1"] > result["ms_batch64"] > 0
+    with pytest.raises(ValueError, match="modelfree-50 does not plan"):
+        trained(PRETRAINED / "modelfree-50")
 
 
 def test_replay_is_measured_when_it_is_full():
