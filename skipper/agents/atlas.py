@@ -101,12 +101,9 @@ def _read(rows, cells, wanted, pages, known, distance, discount, action):
 class Atlas:
     """One page for each environment: what the estimators say of the cells of its scene and of pairs of them."""
 
-    def __init__(self, estimates: Estimates, scene: Scene, *, back: bool = True, longest: float = np.inf) -> None:
-        """``back`` says whether anyone asks for ways back to the current state.
-
-        Of ways that are longer than ``longest`` with every action, only that is told.
-        """
-        self._estimates, self._scene, self._back, self._longest = estimates, scene, back, longest
+    def __init__(self, estimates: Estimates, scene: Scene, *, back: bool = True) -> None:
+        """``back`` says whether anyone asks for ways back to the current state."""
+        self._estimates, self._scene, self._back = estimates, scene, back
         self._watch = WeightsWatch(estimates.network)
         self._rows = np.zeros(0, np.int64)
         self._pages = _blank(0, 0, estimates)
@@ -170,7 +167,7 @@ class Atlas:
         if not pairs.size:
             return
         pages, place = self._pages, tuple(pairs)
-        found = self._estimates.ways(*self._ends(pairs), self._longest)
+        found = self._estimates.ways(*self._ends(pairs))
         pages.action[place], pages.distance[place], pages.discount[place] = found
         pages.known[place] = True
 

@@ -19,8 +19,6 @@ from skipper.types import Array
 
 CHUNK = 4096  # pairs that are estimated together: more would not stay in the processor's cache
 
-Ends = list[tuple[Array, Array]]  # of V images: what M states add to a head's hidden layer as sources, and as targets
-
 
 class Estimates:
     """The estimators of a network, as an oracle whose answers are means over V images."""
@@ -61,50 +59,34 @@ class Estimates:
         return _mean([self._ballot.renamed(each, image) for image, each in enumerate(found)]).numpy()
 
     @torch.no_grad()
-    def ways(self, sigma: Tensor, source: Array, target: Array, longest: float = np.inf) -> tuple[Array, Array, Array]:
-        """Greedy actions, distances and discounts (P,) of pairs, given as indices (P,) into states (M, V, D).
-
-        Where all actions lead farther than ``longest``, nobody is asked which is greedy: the nearest stands for it.
-        """
+    def ways(self, sigma: Tensor, source: Array, target: Array) -> tuple[Array, Array, Array]:
+        """Greedy actions, distances and discounts (P,) of pairs, given as indices (P,) into states (M, V, D)."""
         value, distance = self.network.value, self.network.distance
         gamma = discount_support(len(distance.support), self._discount)
-        ends, value_ends = self._ends(distance, sigma), self._ends(value, sigma)
         parts = []
-        for pairs in self._chunks(source, target):
-            histogram = _mean([image.softmax(-1) for image in self._logits(distance, ends, pairs)])  # (p, A, K)
-            steps = histogram @ distance.support
-            action = steps.argmin(-1)
-            near = (steps.amin(-1) <= longest).numpy()
-            if near.any():
-                some = self._logits(value, value_ends, tuple(end[near] for end in pairs))
-                action[near] = _mean([value.expectation(image) for image in some]).argmax(-1)
-            chosen = of_action(histogram, action)
-            parts.append((action, of_action(steps[..., None], action)[:, 0], chosen @ gamma))
-        actions, distances, discounts = (torch.cat(column).numpy() for column in zip(*parts, strict=True))
-        return actions, distances, discounts
+        logits = (self._logits(head, sigma, source, target) for head in (value, distance))
+        for of_value, of_distance in zip(*logits, strict=True):
+            action = _mean([value.expectation(image) for image in of_value]).argmax(-1)
+            histogram = _mean([of_action(image, action).softmax(-1) for image in of_distance])
+            parts.append((action, histogram @ distance.support, histogram @ gamma))
+        actions, steps, discounts = (torch.cat(column).numpy() for column in zip(*parts, strict=True))
+        return actions, steps, discounts
 
     @torch.no_grad()
     def rewards(self, sigma: Tensor, source: Array, target: Array, action: Array) -> Array:
         """(P,) what is collected by setting out with ``action`` (P,), of pairs as in ``ways``."""
-        head, found = self.network.reward, []
-        ends, chosen = self._ends(head, sigma), torch.from_numpy(action).split(self._chunk)
-        for pairs, some in zip(self._chunks(source, target), chosen, strict=True):
-            images = self._logits(head, ends, pairs)
-            found.append(_mean([head.expectation(of_action(image, some)) for image in images]))
+        head, chosen = self.network.reward, torch.from_numpy(action).split(self._chunk)
+        logits = zip(self._logits(head, sigma, source, target), chosen, strict=True)
+        found = [_mean([head.expectation(of_action(image, some)) for image in images]) for images, some in logits]
         return torch.cat(found).numpy()
 
-    def _chunks(self, source: Array, target: Array) -> Iterator[tuple[Array, Array]]:
-        """Some pairs at a time."""
+    def _logits(self, head: PairwiseHead, sigma: Tensor, source: Array, target: Array) -> Iterator[list[Tensor]]:
+        """Logits (p, A, K) of pairs in every image, some pairs at a time."""
+        ends = [(head.source(image).numpy(), head.target(image).numpy()) for image in sigma.unbind(1)]
         for begin in range(0, len(source), self._chunk):
-            yield source[begin : begin + self._chunk], target[begin : begin + self._chunk]
-
-    def _ends(self, head: PairwiseHead, sigma: Tensor) -> Ends:
-        return [(head.source(image).numpy(), head.target(image).numpy()) for image in sigma.unbind(1)]
-
-    def _logits(self, head: PairwiseHead, ends: Ends, pairs: tuple[Array, ...]) -> list[Tensor]:
-        """Logits (p, A, K) of pairs in every image."""
-        hidden = (torch.from_numpy(join_pairs(leave, reach, *pairs)) for leave, reach in ends)
-        return [self._ballot.renamed(head.finish(each), image) for image, each in enumerate(hidden)]
+            pairs = source[begin : begin + self._chunk], target[begin : begin + self._chunk]
+            hidden = (torch.from_numpy(join_pairs(leave, reach, *pairs)) for leave, reach in ends)
+            yield [self._ballot.renamed(head.finish(each), image) for image, each in enumerate(hidden)]
 
 
 def _mean(images: list[Tensor]) -> Tensor:

@@ -26,7 +26,6 @@ class Block(NamedTuple):
 
     vector: Tensor
     parameters: dict[str, nn.Parameter]
-    slopes: Tensor  # room for their gradients
 
     def split(self, vector: Array) -> dict[str, Array]:
         """The pieces of a vector of this size that belong to the parameters, in their shapes."""
@@ -40,7 +39,7 @@ class Block(NamedTuple):
         if all(gradient is None for gradient in gradients):
             return None
         pairs = zip(self.parameters.values(), gradients, strict=True)
-        return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for p, g in pairs], out=self.slopes)
+        return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for p, g in pairs])
 
 
 @torch.no_grad()
@@ -51,8 +50,7 @@ def side_by_side(network: nn.Module) -> list[Block]:
         parts.setdefault(name.partition(".")[0], {})[name] = parameter
     blocks = []
     for parameters in parts.values():
-        vector = torch.cat([parameter.detach().flatten() for parameter in parameters.values()])
-        block = Block(vector, parameters, torch.empty_like(vector))
+        block = Block(torch.cat([parameter.detach().flatten() for parameter in parameters.values()]), parameters)
         for parameter, piece in zip(parameters.values(), block.split(block.vector.numpy()).values(), strict=True):
             parameter.data = torch.from_numpy(piece)
         blocks.append(block)

@@ -23,6 +23,7 @@ def pair_losses(
 
     The same as ``scalar_loss`` of the histograms that the head gives for these pairs and actions.
     """
+    assert source.shape == target.shape == action.shape == aim.shape, (source.shape, target.shape, action.shape)
     losses: Tensor = _PairLosses.apply(partial, *head.layers.parameters(), (source, target, action, aim, head.support))
     return losses
 
@@ -87,7 +88,7 @@ def _compare(logits, action, aim, support):
         losses[pair] = 0.0
         for each, wanted in ((right - 1, one - share), (right, share)):
             found[each] -= wanted
-            if wanted > 0.0:
+            if wanted != 0.0:
                 losses[pair] += wanted * (np.log(wanted) - given[each] + scale)
     return losses, slope
 

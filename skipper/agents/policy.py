@@ -72,10 +72,9 @@ class SkipperPolicy:
         ballot = Ballot(spec.symmetries, votes)
         self._estimates = Estimates(network.estimators, config.learning.task_discount, remembered, ballot)
         wanted = atlas and "edges" not in config.planning.truth
-        # Edges into the current state and long ones go in any case; before that, clustering asks for them.
-        every = config.planning.prune_vertices
-        longest = np.inf if every else config.planning.edge_threshold
-        self._atlas = Atlas(self._estimates, self._scene, back=every, longest=longest) if wanted else None
+        # Edges into the current state go in any case; before that, clustering asks for them.
+        back = config.planning.prune_vertices
+        self._atlas = Atlas(self._estimates, self._scene, back=back) if wanted else None
         # All codes of a scene are imagined when it is new, which pays where it is soon asked for many of them again.
         often = config.planning.regenerate != "once" and config.planning.checkpoints * 4 >= 2**network.generator.bits
         self._imagination = Imagination(network.generator) if wanted and often else None
@@ -207,7 +206,7 @@ class SkipperPolicy:
 
     def imagined_cells(self, rows: Array, observation: Array, codes: Array) -> Array:
         """(B, N) where the agent is in the states that ``codes`` (B, N) describe, in the environments ``rows`` (B,)."""
-        if self._imagination is None:
+        if self._imagination is None or not self._remembers:
             return imagined_cells(self.network.generator, observation, codes)
         return self._imagination.cells(rows, observations_tensor(observation), codes)
 
@@ -232,8 +231,12 @@ class SkipperPolicy:
 
     def estimate(self, vertices: Vertices) -> Edges | LazyEdges:
         """What plans are made with: as ``edges``, but rewards only where they are needed, and the rest may be known."""
-        remembered = self._atlas and self._atlas.is_open
-        return self._with_truth(vertices, self._atlas.edges if self._atlas and remembered else self._learned)
+        return self._with_truth(vertices, self._atlas.edges if self._atlas and self._remembers else self._learned)
+
+    @property
+    def _remembers(self) -> bool:
+        """Whether there is an atlas, and room in it for all environments."""
+        return self._atlas is not None and self._atlas.is_open
 
     def _learned(self, vertices: Vertices) -> LazyEdges:
         return learned_edges(self._estimates, vertices)

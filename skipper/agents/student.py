@@ -34,7 +34,6 @@ from skipper.types import Array, EnvironmentSpec
 
 NO_LOSSES = np.empty(0, np.float32)  # where nothing is drawn by priority, nobody asks for them
 LESSONS_AHEAD = 4  # enough that the student never waits, few enough that it is never far behind
-ROOM_FOR_LESSONS = 2**20  # bytes: all of these fit on their way, so that nobody has to push them
 
 
 class Study(NamedTuple):
@@ -145,7 +144,6 @@ class StudentProcess:
             [sys.executable, "-P", "-c", "from skipper.agents.student import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pipesize=ROOM_FOR_LESSONS,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
         )
         # Questions in turn and answers in turn, but the next question does not wait for the last answer.
@@ -211,6 +209,7 @@ def _receive(process: "subprocess.Popen[bytes]", sent: Future[None]) -> Any:
 
 def _hang_up(process: "subprocess.Popen[bytes]", lines: tuple[ThreadPoolExecutor, ...]) -> None:
     """The process ends when nothing more can come."""
+    # Questions first: whoever waits to send one waits until the answers before it were received.
     for line in lines:
         line.shutdown(cancel_futures=True)
     for end in (process.stdin, process.stdout):

@@ -1,9 +1,9 @@
 """How fast proxy problems are imagined, annotated and solved.
 
-As in an episode: several plans in the same scene, the agent moving on between them. Either a trained agent makes them,
-or an untrained one whose imagined states are all different, as those of a trained generator mostly are; it finds all
-ways long, which saves it some work. The descriptions of current state and goal are measured apart: an agent knows them
-before it plans, since it compares them with its checkpoints at every step.
+As in an episode: several plans in the same scene, the agent moving on between them, and then a scene that is new to it.
+Either a trained agent makes them, or an untrained one whose imagined states are all different, as those of a trained
+generator mostly are; it finds all ways too long, which saves it their rewards, and knows descriptions of states without
+computing them. How long that takes is measured apart.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from skipper.types import Array
 BATCHES = (1, 64)
 CELLS = 58  # that the codes of a trained generator name in a scene
 PLANS = {"once": 6, "trigger": 6, "step": 20}  # of an episode, by when they are made; trained agents need 20 steps
-EPISODES = 32
+SCENES = 2048  # more than agents remember the states of
 
 
 class Rehearsal(SkipperPolicy):
@@ -88,8 +88,8 @@ def trained(run: Path) -> SkipperPolicy:
 def _works(policy: SkipperPolicy, batch: int, plans: int) -> dict[str, Callable[[], Any]]:
     """The plans of an episode in ``batch`` scenes at once, whole and in parts; another episode at every call."""
     world = policy.config.world
-    tasks = evaluation_tasks(world, world.difficulty, batch * EPISODES, seed=0)
-    table, rows = tasks.table, np.arange(len(tasks)).reshape(EPISODES, batch)
+    tasks = evaluation_tasks(world, world.difficulty, SCENES, seed=0)
+    table, rows = tasks.table, np.arange(SCENES).reshape(-1, batch)
 
     def walk(some: Array) -> list[tuple[Array, Array]]:
         """Where the agents are at each plan, and their goals."""

@@ -91,7 +91,7 @@ class BenchPlan:
     preset: str = "paper"
     """Whose networks, and how many vertices, where no run folder says."""
     seconds: float = 3.0
-    """Time spent on each of the ten measurements."""
+    """Time spent on each of the eleven measurements."""
     json: bool = False
     """Print one JSON object instead of the table."""
 

@@ -22,25 +22,28 @@ class Parts(NamedTuple):
     code: Array  # (codes, S) to the logits, by every code
 
 
-def fuse(words: Array, codes: Array, parts: Parts, height: int) -> Array:
-    """(B, N, S) logits of the agent's cell for ``codes`` (B, N) in the contexts ``words`` (B, S)."""
+def fuse(words: Array, codes: Array, parts: Parts, height: int) -> tuple[Array, Array]:
+    """Logits (B, N, S) of the agent's cell for ``codes`` (B, N) in contexts, ``words`` (B, S).
+
+    And what the contexts add to the hidden layer, (B, S, C).
+    """
     logits: Array = parts.word[words][:, None] + parts.code[codes]
-    _fuse(words, codes, parts, logits, height)
-    return logits
+    contexts = np.empty((*words.shape, len(parts.bias)), np.float32)
+    _fuse(words, codes, parts, contexts, logits, height)
+    return logits, contexts
 
 
 @kernel
-def _fuse(words, codes, parts, logits, height):
-    """Add to ``logits`` (B, N, S) what the hidden layer says.
+def _fuse(words, codes, parts, contexts, logits, height):
+    """Fill ``contexts``, and add to ``logits`` what the hidden layer says.
 
     One pass, in which nothing leaves the cache.
     """
     channels, cells = parts.described.shape[1:]
-    context, hidden = np.empty((cells, channels), np.float32), np.empty((channels, cells), np.float32)
-    added = np.empty((9, cells), np.float32)
+    hidden, added = np.empty((channels, cells), np.float32), np.empty((9, cells), np.float32)
     for row in range(len(codes)):
-        widen(words[row], parts, context, height)
-        turned = np.ascontiguousarray(context.T)  # (C, S)
+        _widen(words[row], parts, contexts[row], height)
+        turned = np.ascontiguousarray(contexts[row].T)  # (C, S)
         for place in range(codes.shape[1]):
             described = parts.described[codes[row, place]]
             for channel in range(channels):
@@ -51,7 +54,7 @@ def _fuse(words, codes, parts, logits, height):
 
 
 @kernel
-def widen(words, parts, context, height):
+def _widen(words, parts, context, height):
     """Fill ``context`` (S, C), what a context adds to the hidden layer: cells' ``words`` (S,) give to neighbours."""
     width = len(words) // height
     context[:] = parts.bias

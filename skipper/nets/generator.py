@@ -150,7 +150,8 @@ class CheckpointGenerator(nn.Module):
 
     def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
-        return torch.from_numpy(fuse(self.words(observation), codes.numpy(), self.parts(), observation.shape[2]))
+        logits, _ = fuse(self.words(observation), codes.numpy(), self.parts(), observation.shape[2])
+        return torch.from_numpy(logits)
 
     def words(self, observation: Tensor) -> Array:
         """(B, W, H, C) to (B, S), what is in every cell, as a number."""

@@ -17,7 +17,7 @@ class PairwiseHead(nn.Module):
     """A histogram per action from a pair of partial states: logits (..., A, K) over ``support`` (K,).
 
     The first layer acts on the concatenated pair, so it splits into a part per state: n states need n projections
-    and not n * n. ``source`` and ``target`` are these parts, ``join`` the rest, of which ``finish`` is all but a sum.
+    and not n * n. ``source`` and ``target`` are these parts, ``join`` the rest; ``finish`` is what follows their sum.
     """
 
     support: Tensor

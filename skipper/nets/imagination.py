@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from skipper.kernels import kernel
-from skipper.nets.fusing import Parts, fuse, widen
+from skipper.nets.fusing import Parts, fuse
 from skipper.nets.generator import CheckpointGenerator
 from skipper.types import Array
 
@@ -32,7 +32,7 @@ class Imagination:
     def __init__(self, generator: CheckpointGenerator) -> None:
         self._generator = generator
         self._parts: Parts | None = None  # with which the scenes were looked at
-        self._scenes: Scenes
+        self._scenes = _blank(0, generator.parts())
 
     def cells(self, rows: Array, observation: Tensor, codes: Array) -> Array:
         """(R, N) the most likely cells for ``codes`` (R, N) in the environments ``rows`` (R,)."""
@@ -44,60 +44,68 @@ class Imagination:
 
     def _look(self, rows: Array, words: Array, parts: Parts, height: int) -> None:
         """Imagine all codes where a scene is new."""
-        environments, (codes, channels, cells) = int(rows.max()) + 1, parts.described.shape
+        environments = int(rows.max(initial=-1)) + 1
         if parts is not self._parts or environments > len(self._scenes.words):
-            self._parts, shape = parts, (environments, cells)
-            self._scenes = Scenes(
-                words=np.full(shape, -1),
-                context=np.empty((*shape, channels), np.float32),
-                logits=np.empty((environments, codes, cells), np.float32),
-                described=np.ascontiguousarray(parts.described.transpose(0, 2, 1)),
-            )
-        new = (self._scenes.words[rows] != words).sum(-1) > MOST_CHANGES
+            self._parts, self._scenes = parts, _blank(environments, parts)
+        scenes = self._scenes
+        new = (scenes.words[rows] != words).sum(-1) > MOST_CHANGES
+        new |= scenes.words[rows, 0] < 0
         if new.any():
-            self._scenes.words[rows[new]] = words[new]
-            self._scenes.logits[rows[new]] = fuse(words[new], np.tile(np.arange(codes), (new.sum(), 1)), parts, height)
-            _contexts(rows[new], words[new], parts, self._scenes.context, height)
+            place, codes = rows[new], np.tile(np.arange(len(parts.code)), (new.sum(), 1))
+            scenes.words[place] = words[new]
+            scenes.logits[place], scenes.context[place] = fuse(words[new], codes, parts, height)
 
 
-@kernel
-def _contexts(rows, words, parts, contexts, height):
-    """Fill ``contexts`` (E, S, C) of the environments ``rows``."""
-    for row in range(len(rows)):
-        widen(words[row], parts, contexts[rows[row]], height)
+def _blank(environments: int, parts: Parts) -> Scenes:
+    codes, channels, cells = parts.described.shape
+    return Scenes(
+        words=np.full((environments, cells), -1),
+        context=np.empty((environments, cells, channels), np.float32),
+        logits=np.empty((environments, codes, cells), np.float32),
+        described=np.ascontiguousarray(parts.described.transpose(0, 2, 1)),
+    )
 
 
 @kernel
 def _imagine_again(rows, words, codes, parts, scenes, found, height):
-    """Fill ``found`` (R, N): add what changes since the scenes were looked at makes of their logits."""
-    count, channels, cells, zero = codes.shape[1], scenes.context.shape[2], words.shape[1], np.float32(0.0)
-    touched, context = np.empty(cells, np.int64), np.empty((cells, channels), np.float32)
+    """Fill ``found`` (R, N): add what changes since the scenes were looked at make of their logits."""
+    cells, channels = scenes.context.shape[1:]
+    touched, fresh = np.empty(cells, np.int64), np.empty((cells, channels), np.float32)
     for row in range(len(rows)):
-        scene = rows[row]
-        before, now = scenes.words[scene], words[row]
-        number = _touch(before, now, parts, scenes.context[scene], touched, context, height)
-        change = np.empty((count * number, channels), np.float32)
-        for place in range(count):
-            for each in range(number):
-                described, old = (
-                    scenes.described[codes[row, place], touched[each]],
-                    scenes.context[scene, touched[each]],
-                )
-                new, rise = context[each], change[place * number + each]
-                for channel in range(channels):
-                    code = described[channel]
-                    rise[channel] = max(new[channel] + code, zero) - max(old[channel] + code, zero)
+        before, now, context = scenes.words[rows[row]], words[row], scenes.context[rows[row]]
+        number = _touch(before, now, parts, context, touched, fresh, height)
+        change = np.empty((codes.shape[1] * number, channels), np.float32)
+        for place in range(codes.shape[1]):
+            described = scenes.described[codes[row, place]]
+            _rise(described, context, fresh, touched[:number], change[place * number : (place + 1) * number])
         added = np.dot(change, parts.folded.T)  # (N * touched, 9)
-        for place in range(count):
-            logits = scenes.logits[scene, codes[row, place]].copy()
+        for place in range(codes.shape[1]):
+            logits = scenes.logits[rows[row], codes[row, place]].copy()
             for each in range(number):
                 cell = touched[each]
                 logits[cell] += parts.word[now[cell]] - parts.word[before[cell]]
-                for neighbour in range(9):
-                    x, y = cell // height + neighbour // 3 - 1, cell % height + neighbour % 3 - 1
-                    if 0 <= x < cells // height and 0 <= y < height:
-                        logits[x * height + y] += added[place * number + each, neighbour]
+                _give(added[place * number + each], cell, logits, height)
             found[row, place] = logits.argmax()
+
+
+@kernel
+def _rise(described, context, fresh, touched, change):
+    """Fill ``change`` (touched, C): by how much the hidden layer of a code rises where the context is ``fresh``."""
+    zero = np.float32(0.0)
+    for each in range(len(touched)):
+        code, old, new, rise = described[touched[each]], context[touched[each]], fresh[each], change[each]
+        for channel in range(len(code)):
+            rise[channel] = max(new[channel] + code[channel], zero) - max(old[channel] + code[channel], zero)
+
+
+@kernel
+def _give(added, cell, logits, height):
+    """Add what one cell gives to itself and its eight neighbours, (9,), to ``logits`` (S,)."""
+    width = len(logits) // height
+    for neighbour in range(9):
+        x, y = cell // height + neighbour // 3 - 1, cell % height + neighbour % 3 - 1
+        if 0 <= x < width and 0 <= y < height:
+            logits[x * height + y] += added[neighbour]
 
 
 @kernel

@@ -66,20 +66,6 @@ def test_a_single_image_does_see_one():
     assert abs(distances[0] - distances[1]).max() > 1e-3
 
 
-@pytest.mark.parametrize("votes", [1, 3])
-def test_of_far_pairs_only_that_they_are_far_is_told(votes):
-    asked, pairs = estimates(votes), np.indices((12, 12)).reshape(2, -1)
-    sigma = asked.encode(states(12))
-    everything = asked.ways(sigma, *pairs)
-    longest = float(np.median(everything[1]))
-    found = asked.ways(sigma, *pairs, longest)
-    near = everything[1] <= longest
-    np.testing.assert_array_equal(found[1] <= longest, near)
-    for one, two in zip(found, everything, strict=True):
-        np.testing.assert_allclose(one[near], two[near], rtol=1e-5)
-    assert (found[1][~near] <= everything[1][~near] + 1e-4).all()
-
-
 def test_one_vote_is_the_networks_own():
     asked, seen = estimates(1), states(6)
     with torch.no_grad():

@@ -399,6 +399,28 @@ def test_at_every_step_there_is_a_new_plan_and_ways_that_led_back_are_doubted():
     assert not np.array_equal(plans[0].vertices.code, plans[2].vertices.code)
 
 
+def test_policies_that_remember_scenes_imagine_the_same():
+    learner = agent(regenerate="step")
+    learner.core.online.average = None  # what is evaluated is what is scaled here
+    with torch.no_grad():
+        for parameter in learner.core.network.generator.fuse.parameters():
+            parameter *= 3.0  # so that codes name different cells
+    remembering, forgetting = (learner.evaluator(np.random.default_rng(0)).policy for _ in range(2))
+    forgetting._imagination = None
+    assert remembering._imagination is not None
+    seen = set()
+    for moment in range(6):
+        rows = np.array([0, 2, 3])
+        now, goal = TASKS.observe(rows, TASKS.table.starts[rows, moment]), TASKS.observe(rows, TASKS.table.goal[rows])
+        for policy in (remembering, forgetting):
+            policy.open_atlas(rows, now)
+        one, two = (policy.imagine(now, goal, rows=rows) for policy in (remembering, forgetting))
+        np.testing.assert_array_equal(one.code, two.code)
+        assert (one.observation == two.observation).all((2, 3, 4)).mean() > 0.99  # but for ties
+        seen |= set(LavaScene().agent_cell(one.observation[:, 1]).tolist())
+    assert len(seen) > 2
+
+
 def test_nobody_plans_for_idle_environments():
     policy = agent().evaluator(np.random.default_rng(0)).policy
     step = first_step()._replace(idle=np.array([False, True, False, True]))
