@@ -168,8 +168,8 @@ class CheckpointGenerator(nn.Module):
         """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""
         logits = self.description(observation)  # (B, bits, 2)
         located = self.fuse(self.context(context), straight_through(logits))
-        share = logits.softmax(-1)
-        negative_entropy = (torch.xlogy(share, share) + np.log(2.0) / 2).sum((1, 2))  # 0 where bits are even
+        # Not by xlogy, whose gradient is not a number where a share is so small that it becomes 0.
+        negative_entropy = (logits.softmax(-1) * logits.log_softmax(-1) + np.log(2.0) / 2).sum((1, 2))  # 0 if even
         return {
             "reconstruction": functional.cross_entropy(located, cell, reduction="none"),
             "entropy": negative_entropy,

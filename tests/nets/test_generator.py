@@ -118,6 +118,16 @@ def test_entropy_is_worst_for_bits_that_never_change():
     torch.testing.assert_close(sure, torch.full((4,), 6 * float(np.log(2))))
 
 
+def test_bits_that_are_certain_still_have_a_gradient():
+    world = WorldConfig(5, 5)
+    module, seen = generator(world), observations(world, 4)
+    with torch.no_grad():
+        module.description.bits.bias[::2] += 200.0  # the other side of every bit has a share of 0
+        assert module.description(seen).softmax(-1).min() == 0.0
+    module.losses(seen, seen, torch.zeros(4, dtype=torch.long))["entropy"].sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in module.description.parameters())
+
+
 def test_it_learns_to_say_where_the_agent_is():
     world = WorldConfig(5, 5, difficulty=0.3)
     tasks = training_tasks(world, 4, seed=0)
