@@ -23,8 +23,9 @@ def pair_losses(
 
     The same as ``scalar_loss`` of the histograms that the head gives for these pairs and actions.
     """
-    assert source.shape == target.shape == action.shape == aim.shape, (source.shape, target.shape, action.shape)
-    losses: Tensor = _PairLosses.apply(partial, *head.layers.parameters(), (source, target, action, aim, head.support))
+    columns = (source, target, action, aim)
+    assert len({column.shape for column in columns}) == 1, [tuple(column.shape) for column in columns]
+    losses: Tensor = _PairLosses.apply(partial, *head.layers.parameters(), (*columns, head.support))
     return losses
 
 

@@ -8,11 +8,7 @@ import torch
 
 from skipper.agents.atlas import Atlas
 from skipper.agents.ballot import Ballot
-from skipper.agents.base import (
-    explore,
-    load_module_state,
-    observations_tensor,
-)
+from skipper.agents.base import explore, load_module_state, observations_tensor
 from skipper.agents.checkpoints import (
     Memory,
     SkipperNetwork,
