@@ -19,7 +19,8 @@ _PACKAGE = Path(__file__).parent
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile ``function`` at its first call, and keep the result for later processes."""
     # As in NumPy, dividing by zero is no error: where it could be one, loops with divisions take three times as long.
-    return numba.njit(function, cache=True, error_model="numpy")
+    # And other threads may go on meanwhile.
+    return numba.njit(function, cache=True, error_model="numpy", nogil=True)
 
 
 def drop_stale_caches(package: Path) -> bool:

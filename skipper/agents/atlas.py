@@ -5,11 +5,10 @@ are few, and the ways between them stay the same while networks and scene do. A 
 cell.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from skipper.agents.estimates import Estimates
 from skipper.hashing import content_hashes
@@ -27,7 +26,7 @@ class Pages(NamedTuple):
 
     scenery: Array  # (E,) which scene the page is of
     met: Array  # (E, S) bool, whether the state with the agent in this cell was seen
-    partial: Array  # (E, S, V, D) partial states of V images of these
+    ends: Array  # (E, S, V, columns, H) what V images of these add to what heads say of pairs
     terminal: Array  # (E, S) bool
     known: Array  # (E, S, S) bool, whether ways are
     action: Array  # (E, S, S)
@@ -42,7 +41,7 @@ def _blank(environments: int, cells: int, estimates: Estimates) -> Pages:
     return Pages(
         scenery=np.zeros(environments, np.int64),
         met=np.zeros(states, np.bool_),
-        partial=np.zeros((*states, estimates.votes, estimates.width), np.float32),
+        ends=np.zeros((*states, *estimates.heads.end_shape), np.float32),
         terminal=np.zeros(states, np.bool_),
         known=np.zeros(pairs, np.bool_),
         action=np.zeros(pairs, np.int8),
@@ -69,23 +68,6 @@ def _unanswered(rows, cells, wanted, answered):
 
 
 @kernel
-def _states_of(pairs, environments, cells):
-    """(2, M) pages and cells of the states of ``pairs`` (3, P), and (2, P) which of them the pairs lead from and to."""
-    number = np.full((environments, cells), -1, np.int64)
-    states, ends = np.empty((2, 2 * pairs.shape[1]), np.int64), np.empty((2, pairs.shape[1]), np.int64)
-    count = 0
-    for pair in range(pairs.shape[1]):
-        for end in range(2):
-            page, cell = pairs[0, pair], pairs[1 + end, pair]
-            if number[page, cell] < 0:
-                number[page, cell] = count
-                states[0, count], states[1, count] = page, cell
-                count += 1
-            ends[end, pair] = number[page, cell]
-    return states[:, :count], ends
-
-
-@kernel
 def _read(rows, cells, wanted, pages, known, distance, discount, action):
     """Copy what the pages say of the ``wanted`` pairs of ``cells`` (R, N) to the last four, (R, N, N) each."""
     for row in range(len(rows)):
@@ -96,6 +78,35 @@ def _read(rows, cells, wanted, pages, known, distance, discount, action):
                 if known[at]:
                     distance[at], discount[at] = pages.distance[place], pages.discount[place]
                     action[at] = pages.action[place]
+
+
+@kernel
+def _note_ways(pairs, action, distance, discount, pages):
+    """Write what was found of ``pairs`` (3, P), (P,) each, on the pages."""
+    for pair in range(pairs.shape[1]):
+        place = pairs[0, pair], pairs[1, pair], pairs[2, pair]
+        pages.action[place], pages.distance[place], pages.discount[place] = action[pair], distance[pair], discount[pair]
+        pages.known[place] = True
+
+
+@kernel
+def _note_rewards(pairs, reward, pages):
+    """Write the rewards (P,) of ``pairs`` (3, P) on the pages."""
+    for pair in range(pairs.shape[1]):
+        place = pairs[0, pair], pairs[1, pair], pairs[2, pair]
+        pages.reward[place], pages.paid[place] = reward[pair], True
+
+
+@kernel
+def _read_rewards(rows, cells, asked, pages):
+    """(R, N, N) what the pages say of the rewards of the ``asked`` pairs of ``cells`` (R, N), 0 of others."""
+    found = np.zeros(asked.shape)
+    for row in range(len(rows)):
+        for one in range(cells.shape[1]):
+            for two in range(cells.shape[1]):
+                if asked[row, one, two]:
+                    found[row, one, two] = pages.reward[rows[row], cells[row, one], cells[row, two]]
+    return found
 
 
 class Atlas:
@@ -115,7 +126,7 @@ class Atlas:
         Where there would be too many or too large ones, the atlas stays closed.
         """
         cells, environments = observation.shape[1] * observation.shape[2], int(rows.max(initial=-1)) + 1
-        bytes_per_cell = BYTES_PER_PAIR * cells + 4 * self._estimates.votes * self._estimates.width
+        bytes_per_cell = BYTES_PER_PAIR * cells + 4 * math.prod(self._estimates.heads.end_shape)
         self.is_open = environments * cells * bytes_per_cell <= MOST_BYTES
         if not self.is_open:
             return
@@ -136,6 +147,8 @@ class Atlas:
         cells = self._scene.agent_cell(vertices.observation.reshape(-1, *vertices.observation.shape[2:])).reshape(shape)
         self._meet(vertices, cells)
         wanted = vertices.present[:, :, None] & vertices.present[:, None, :]
+        terminal = pages.terminal[rows[:, None], cells]
+        wanted &= ~(terminal[:, :, None] | np.eye(shape[1], dtype=np.bool_))  # from there, and to itself, nothing leads
         if not self._back:
             wanted[:, :, CURRENT] = False
         self._explore(_unanswered(rows, cells, wanted, pages.known))
@@ -146,10 +159,10 @@ class Atlas:
         def reward(usable: Array) -> Array:
             asked = usable & known
             self._price(_unanswered(rows, cells, asked, pages.paid))
-            at = rows[:, None, None], cells[:, :, None], cells[:, None, :]
-            return np.where(asked, pages.reward[at], 0.0)
+            found: Array = _read_rewards(rows, cells, asked, pages)
+            return found
 
-        return LazyEdges(distance, discount, pages.terminal[rows[:, None], cells], action, reward)
+        return LazyEdges(distance, discount, terminal, action, reward)
 
     def _meet(self, vertices: Vertices, cells: Array) -> None:
         """Note down the states that are seen for the first time."""
@@ -157,30 +170,24 @@ class Atlas:
         if not new.any():
             return
         place = np.broadcast_to(self._rows[:, None], cells.shape)[new], cells[new]
-        sigma = self._estimates.encode(vertices.observation[new])
-        self._pages.partial[place] = sigma.numpy()
-        self._pages.terminal[place] = self._estimates.terminal(sigma)
+        self._pages.ends[place], self._pages.terminal[place] = self._estimates.meet(vertices.observation[new])
         self._pages.met[place] = True
 
     def _explore(self, pairs: Array) -> None:
         """Estimate and note down the ways of ``pairs`` (3, P) on the pages."""
         if not pairs.size:
             return
-        pages, place = self._pages, tuple(pairs)
-        found = self._estimates.ways(*self._ends(pairs))
-        pages.action[place], pages.distance[place], pages.discount[place] = found
-        pages.known[place] = True
+        _note_ways(pairs, *self._estimates.heads.ways(*self._ends(pairs)), self._pages)
 
     def _price(self, pairs: Array) -> None:
         """Estimate and note down the rewards of ``pairs`` (3, P) whose ways are known."""
         if not pairs.size:
             return
-        pages, place = self._pages, tuple(pairs)
-        action = pages.action[place].astype(np.int64)
-        pages.reward[place] = self._estimates.rewards(*self._ends(pairs), action)
-        pages.paid[place] = True
+        reward = self._estimates.heads.rewards(*self._ends(pairs), self._pages.action[tuple(pairs)].astype(np.int64))
+        _note_rewards(pairs, reward, self._pages)
 
-    def _ends(self, pairs: Array) -> tuple[Tensor, Array, Array]:
-        """Partial states (M, V, D) of ``pairs`` (3, P), and (P,) each, from and to which of them these lead."""
-        states, (source, target) = _states_of(pairs, *self._pages.met.shape)
-        return torch.from_numpy(self._pages.partial[tuple(states)]), source, target
+    def _ends(self, pairs: Array) -> tuple[Array, Array, Array]:
+        """All states of all pages, and (P,) each, from and to which of them ``pairs`` (3, P) lead."""
+        pages, cells = self._pages.met.shape
+        ends = self._pages.ends.reshape(pages * cells, *self._estimates.heads.end_shape)
+        return ends, pairs[0] * cells + pairs[1], pairs[0] * cells + pairs[2]

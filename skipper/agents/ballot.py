@@ -19,6 +19,12 @@ class Ballot:
             raise ValueError(f"votes must be from 1 to {offered}, the symmetric images that there are; got {votes}")
         self.votes, self._symmetries = votes, symmetries
 
+    def names(self, actions: int) -> Array:
+        """(V, A) what actions are called in the images."""
+        if self._symmetries is None:
+            return np.arange(actions)[None]
+        return self._symmetries.actions[: self.votes]
+
     def images(self, states: Array) -> Array:
         """(M, W, H, C) to (V * M, W, H, C): first the first image of all, then the second."""
         if self._symmetries is None or self.votes == 1:

@@ -13,7 +13,7 @@ from skipper.config import RunConfig
 from skipper.hashing import content_hashes
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.layers import WeightsWatch
-from skipper.planning.proxy import Vertices, merge_equal
+from skipper.planning.proxy import Vertices, merged_vertices
 from skipper.types import Array, EnvironmentSpec, Scene
 
 LONG_AGO = 1_000_000
@@ -51,7 +51,7 @@ def imagined_vertices(
     else:
         end_codes = describe(np.concatenate(ends)).reshape(2, -1)
     all_codes = np.concatenate([end_codes[0, :, None], codes, end_codes[1, :, None]], axis=1)
-    return Vertices(states, all_codes, merge_equal(states))
+    return merged_vertices(states, all_codes)
 
 
 class Descriptions:
@@ -127,7 +127,7 @@ def true_vertices(
     cells = np.take_along_axis(order, np.arange(count)[None] % number, axis=1)  # (B, count)
     states = np.concatenate([observation[:, None], scene.place_agent(observation, cells), goal[:, None]], axis=1)
     flat = observations_tensor(states.reshape(-1, *observation.shape[1:]))
-    return Vertices(states, generator.codes(flat).numpy().reshape(states.shape[:2]), merge_equal(states))
+    return merged_vertices(states, generator.codes(flat).numpy().reshape(states.shape[:2]))
 
 
 class Walk(NamedTuple):

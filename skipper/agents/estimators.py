@@ -15,10 +15,9 @@ from skipper.losses import distance_target, reward_target, terminal_loss, value_
 from skipper.nets.heads import PairwiseHead, distance_support, join_pairs, unit_support
 from skipper.nets.layers import WeightsWatch, mlp
 from skipper.nets.partial import PartialStates
+from skipper.nets.selecting import StillPartialStates
 from skipper.replay.buffer import Pairs, Samples
 from skipper.types import EnvironmentSpec
-
-CHUNK = 256  # states that are encoded together: more would not stay in the processor's cache
 
 
 class EstimatorNetwork(nn.Module):
@@ -51,10 +50,10 @@ class PartialTable:
     """
 
     def __init__(self, network: EstimatorNetwork, width: int, capacity: int) -> None:
-        self._network = network.partial
-        self._partial = torch.zeros(capacity, width)
+        self._encode = StillPartialStates(network.partial)
+        self._partial = np.zeros((capacity, width), np.float32)
         self._places: dict[int, int] = {}
-        self._watch = WeightsWatch(self._network)
+        self._watch = WeightsWatch(network.partial)
 
     @torch.no_grad()
     def __call__(self, state: Tensor) -> Tensor:
@@ -69,24 +68,24 @@ class PartialTable:
         if len(new) > len(self._partial):  # more than can be remembered at all
             return self._encode(state)
         if new:
-            begin = len(self._places)
-            self._partial[begin : begin + len(new)] = self._encode(state[list(new.values())])
+            begin, all_new = len(self._places), len(new) == len(keys)
+            found = self._encode(state if all_new else state[list(new.values())])
+            self._partial[begin : begin + len(new)] = found.numpy()
             self._places.update(zip(new, range(begin, begin + len(new)), strict=True))
-        return self._partial[[self._places[key] for key in keys]]
-
-    def _encode(self, state: Tensor) -> Tensor:
-        return torch.cat([self._network(part) for part in state.split(CHUNK)])
+            if all_new:
+                return found
+        return torch.from_numpy(self._partial[[self._places[key] for key in keys]])
 
     def state_dict(self) -> dict[str, Any]:
         """What is remembered of the network as it is."""
         known = {} if self._watch.changed() else self._places
         keys = np.array(list(known), np.int64)
-        return {"keys": keys, "partial": self._partial[: len(keys)].numpy().copy()}
+        return {"keys": keys, "partial": self._partial[: len(keys)].copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Remember it again; the network must have its weights already."""
         self._places = {key: place for place, key in enumerate(state["keys"].tolist())}
-        self._partial[: len(self._places)] = torch.from_numpy(state["partial"])
+        self._partial[: len(self._places)] = state["partial"]
         self._watch.note()
 
 

@@ -32,7 +32,7 @@ from skipper.planning.proxy import (
     ProxyProblem,
     Vertices,
     identities,
-    merge_equal,
+    merged_vertices,
     solve,
 )
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, oracle_of, scene_of
@@ -157,7 +157,7 @@ class SkipperPolicy:
             return None
         self.open_atlas(rows, observation)
         vertices = self._vertices(walk, observation, goal, timestep.first[rows], rows)
-        tried = walk.tried(rows, identities(vertices.observation), self.spec.actions) if config.doubt > 0 else None
+        tried = walk.tried(rows, vertices.identity, self.spec.actions) if config.doubt > 0 else None
         problem = solve(vertices, self.estimate, config, tried)
         walk.vertices[rows], walk.codes[rows], walk.kept[rows] = vertices.observation, vertices.code, problem.kept
         walk.target[rows] = problem.targets
@@ -218,7 +218,8 @@ class SkipperPolicy:
         # What an earlier plan of the episode pruned stays pruned.
         stays = np.where(first[:, None], fresh.present, walk.kept[rows])
         stays[:, [CURRENT, GOAL]] = True
-        return Vertices(states, codes, merge_equal(states) & stays)
+        merged = merged_vertices(states, codes)
+        return merged._replace(present=merged.present & stays)
 
     def edges(self, vertices: Vertices) -> Edges:
         """All that is known of all pairs of vertices, whatever states these are."""
@@ -261,8 +262,9 @@ class SkipperPolicy:
         """(B, A) what the checkpoint policy expects of its actions: the discounted chance to meet the target."""
         if "policy" in self.config.planning.truth:
             return oracle_of(self.spec).action_values(observation, target)
-        source, aim = self._estimates.encode(np.concatenate([observation, target])).chunk(2)
-        return self._estimates.values(source, aim)
+        ends, _ = self._estimates.meet(np.concatenate([observation, target]))
+        rows = np.arange(len(observation))
+        return self._estimates.heads.values(ends, rows, len(rows) + rows)
 
 
 class SkipperActor:

@@ -4,6 +4,7 @@ import numpy as np
 
 from skipper.envs.lava import AGENT, AGENT_COLOUR, GOAL, SCENERY_COLOUR
 from skipper.envs.render import scenery_of
+from skipper.kernels import kernel
 from skipper.types import Array
 
 
@@ -24,15 +25,24 @@ class LavaScene:
 
     def place_agent(self, observations: Array, cells: Array) -> Array:
         """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""
-        B, N = cells.shape  # noqa: N806
-        objects, _ = scenery_of(observations)
-        objects = objects.reshape(B, -1)
-        scenes = np.stack([objects, SCENERY_COLOUR[objects]], -1)  # (B, S, 2)
-        placed = np.repeat(scenes[:, None], N, axis=1)  # (B, N, S, 2)
-        problem, vertex = np.indices((B, N))
-        placed[problem, vertex, cells, 1] = AGENT_COLOUR[objects[problem, cells]]
-        placed[problem, vertex, cells, 0] = AGENT
-        return placed.reshape(B, N, *observations.shape[1:])
+        scenery = self.scenery(observations)
+        placed = _place(scenery.reshape(len(scenery), -1), cells)
+        return placed.reshape(*cells.shape, *observations.shape[1:])
+
+
+@kernel
+def _place(scenery, cells):
+    """(B, N, S, 2) observations of ``scenery`` (B, S) with the agent at each of ``cells`` (B, N)."""
+    placed = np.empty((*cells.shape, scenery.shape[1], 2), np.uint8)
+    for row in range(len(scenery)):
+        for vertex in range(cells.shape[1]):
+            for cell in range(scenery.shape[1]):
+                placed[row, vertex, cell, 0] = scenery[row, cell]
+                placed[row, vertex, cell, 1] = SCENERY_COLOUR[scenery[row, cell]]
+            cell = cells[row, vertex]
+            placed[row, vertex, cell, 0] = AGENT
+            placed[row, vertex, cell, 1] = AGENT_COLOUR[scenery[row, cell]]
+    return placed
 
 
 def _cell_where(there: Array) -> Array:

@@ -42,7 +42,7 @@ def _fuse(words, codes, parts, contexts, logits, height):
     channels, cells = parts.described.shape[1:]
     hidden, added = np.empty((channels, cells), np.float32), np.empty((9, cells), np.float32)
     for row in range(len(codes)):
-        _widen(words[row], parts, contexts[row], height)
+        widen(words[row], parts.given, parts.bias, contexts[row], height)
         turned = np.ascontiguousarray(contexts[row].T)  # (C, S)
         for place in range(codes.shape[1]):
             described = parts.described[codes[row, place]]
@@ -54,17 +54,18 @@ def _fuse(words, codes, parts, contexts, logits, height):
 
 
 @kernel
-def _widen(words, parts, context, height):
-    """Fill ``context`` (S, C), what a context adds to the hidden layer: cells' ``words`` (S,) give to neighbours."""
+def widen(words, given, bias, context, height):
+    """Fill ``context`` (S, C), a first convolution: ``words`` (S,) give (V, 9, C) to the cells around them."""
     width = len(words) // height
-    context[:] = parts.bias
-    for cell in range(len(words)):
-        for neighbour in range(9):
-            x, y = cell // height + 1 - neighbour // 3, cell % height + 1 - neighbour % 3
-            if 0 <= x < width and 0 <= y < height:
-                given = parts.given[words[cell], neighbour]
-                for channel in range(len(given)):
-                    context[x * height + y, channel] += given[channel]
+    context[:] = bias
+    for x in range(width):
+        for y in range(height):
+            word = words[x * height + y]
+            for i in range(max(x - width + 2, 0), min(x + 2, 3)):
+                for j in range(max(y - height + 2, 0), min(y + 2, 3)):
+                    into, added = context[(x + 1 - i) * height + y + 1 - j], given[word, i * 3 + j]
+                    for channel in range(len(bias)):
+                        into[channel] += added[channel]
 
 
 @kernel

@@ -155,7 +155,7 @@ class CheckpointGenerator(nn.Module):
 
     def words(self, observation: Tensor) -> Array:
         """(B, W, H, C) to (B, S), what is in every cell, as a number."""
-        return self.context.index(observation).flatten(1).numpy()
+        return self.context.places(observation.numpy())
 
     def parts(self) -> Parts:
         """Of the weights as they are; the same object as long as they stay the same."""

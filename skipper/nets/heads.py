@@ -45,12 +45,12 @@ class PairwiseHead(nn.Module):
 
     def source(self, partial: Tensor) -> Tensor:
         """(..., D) to (..., hidden): what the state that is left adds to the first layer, bias included."""
-        first = self._first()
-        return functional.linear(partial, first.weight[:, : self.width], first.bias)
+        weight, bias = self.first_layer()
+        return functional.linear(partial, weight[:, : self.width], bias)
 
     def target(self, partial: Tensor) -> Tensor:
         """(..., D) to (..., hidden): what the state that is aimed at adds to the first layer."""
-        return functional.linear(partial, self._first().weight[:, self.width :])
+        return functional.linear(partial, self.first_layer()[0][:, self.width :])
 
     def join(self, source: Tensor, target: Tensor) -> Tensor:
         """Projections that broadcast with each other, to logits (..., A, K)."""
@@ -70,10 +70,11 @@ class PairwiseHead(nn.Module):
         """(..., K) logits to the mean of their histogram over the head's support, or over another in its place."""
         return logits.softmax(-1) @ (self.support if support is None else support)
 
-    def _first(self) -> nn.Linear:
+    def first_layer(self) -> tuple[Tensor, Tensor]:
+        """Its weights (hidden, 2 D), first those of the state that is left, and its bias (hidden,)."""
         layer = self.layers[0]
         assert isinstance(layer, nn.Linear)
-        return layer
+        return layer.weight, layer.bias
 
 
 @kernel

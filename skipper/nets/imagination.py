@@ -12,8 +12,10 @@ from torch import Tensor
 from skipper.kernels import kernel
 from skipper.nets.fusing import Parts, fuse
 from skipper.nets.generator import CheckpointGenerator
+from skipper.processor import shared
 from skipper.types import Array
 
+SHARE = 8  # environments for which a thread of their own pays
 MOST_CHANGES = 8  # cells; where more of a scene changed, it is looked at anew
 
 
@@ -39,7 +41,11 @@ class Imagination:
         words, parts, height = self._generator.words(observation), self._generator.parts(), observation.shape[2]
         self._look(rows, words, parts, height)
         found = np.empty(codes.shape, np.int64)
-        _imagine_again(rows, words, codes, parts, self._scenes, found, height)
+
+        def work(some: slice) -> None:
+            _imagine_again(rows[some], words[some], codes[some], parts, self._scenes, found[some], height)
+
+        shared(work, len(rows), SHARE)
         return found
 
     def _look(self, rows: Array, words: Array, parts: Parts, height: int) -> None:
@@ -68,24 +74,33 @@ def _blank(environments: int, parts: Parts) -> Scenes:
 
 @kernel
 def _imagine_again(rows, words, codes, parts, scenes, found, height):
-    """Fill ``found`` (R, N): add what changes since the scenes were looked at make of their logits."""
+    """Fill ``found`` (R, N): the cells of codes, with what changes since scenes were looked at make of their logits."""
     cells, channels = scenes.context.shape[1:]
     touched, fresh = np.empty(cells, np.int64), np.empty((cells, channels), np.float32)
+    change, logits = np.empty((codes.shape[1] * cells, channels), np.float32), np.empty(cells, np.float32)
+    added = np.empty((codes.shape[1] * cells, 9), np.float32)
+    folded = np.ascontiguousarray(parts.folded.T)
     for row in range(len(rows)):
         before, now, context = scenes.words[rows[row]], words[row], scenes.context[rows[row]]
         number = _touch(before, now, parts, context, touched, fresh, height)
-        change = np.empty((codes.shape[1] * number, channels), np.float32)
         for place in range(codes.shape[1]):
             described = scenes.described[codes[row, place]]
             _rise(described, context, fresh, touched[:number], change[place * number : (place + 1) * number])
-        added = np.dot(change, parts.folded.T)  # (N * touched, 9)
+        count = codes.shape[1] * number
+        np.dot(change[:count], folded, added[:count])
         for place in range(codes.shape[1]):
-            logits = scenes.logits[rows[row], codes[row, place]].copy()
+            known = scenes.logits[rows[row], codes[row, place]]
+            for cell in range(cells):
+                logits[cell] = known[cell]
             for each in range(number):
                 cell = touched[each]
                 logits[cell] += parts.word[now[cell]] - parts.word[before[cell]]
                 _give(added[place * number + each], cell, logits, height)
-            found[row, place] = logits.argmax()
+            best = 0
+            for cell in range(cells):
+                if logits[cell] > logits[best]:
+                    best = cell
+            found[row, place] = best
 
 
 @kernel
@@ -101,29 +116,27 @@ def _rise(described, context, fresh, touched, change):
 @kernel
 def _give(added, cell, logits, height):
     """Add what one cell gives to itself and its eight neighbours, (9,), to ``logits`` (S,)."""
-    width = len(logits) // height
-    for neighbour in range(9):
-        x, y = cell // height + neighbour // 3 - 1, cell % height + neighbour % 3 - 1
-        if 0 <= x < width and 0 <= y < height:
-            logits[x * height + y] += added[neighbour]
+    width, x, y = len(logits) // height, cell // height, cell % height
+    for i in range(max(1 - x, 0), min(width - x + 1, 3)):
+        for j in range(max(1 - y, 0), min(height - y + 1, 3)):
+            logits[(x + i - 1) * height + y + j - 1] += added[i * 3 + j]
 
 
 @kernel
 def _touch(before, now, parts, context, touched, fresh, height):
     """How many cells lie at changes; fill in which, and what their context adds to the hidden layer now."""
     width, number = len(now) // height, 0
-    for cell in range(len(now)):
-        x, y = cell // height, cell % height
-        near = False
-        for neighbour in range(9):
-            a, b = x + neighbour // 3 - 1, y + neighbour % 3 - 1
-            if 0 <= a < width and 0 <= b < height and before[a * height + b] != now[a * height + b]:
-                if not near:
-                    fresh[number] = context[cell]
-                near = True
-                fresh[number] += parts.given[now[a * height + b], neighbour]
-                fresh[number] -= parts.given[before[a * height + b], neighbour]
-        if near:
-            touched[number] = cell
-            number += 1
+    place = np.full(len(now), -1)  # of a cell among those touched
+    for x in range(width):
+        for y in range(height):
+            old, new = before[x * height + y], now[x * height + y]
+            if old == new:
+                continue
+            for i in range(max(x - width + 2, 0), min(x + 2, 3)):
+                for j in range(max(y - height + 2, 0), min(y + 2, 3)):
+                    cell = (x + 1 - i) * height + y + 1 - j
+                    if place[cell] < 0:
+                        place[cell], touched[number], fresh[number] = number, cell, context[cell]
+                        number += 1
+                    fresh[place[cell]] += parts.given[new, i * 3 + j] - parts.given[old, i * 3 + j]
     return number

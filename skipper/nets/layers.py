@@ -4,9 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from skipper.kernels import kernel
+from skipper.types import Array
 
 
 @contextmanager
@@ -71,14 +75,30 @@ class BagOfWords(nn.Module):
 
     def index(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to (B, W, H) places in the table."""
-        index = observation[..., 0].long()
-        for channel, size in enumerate(self._sizes[1:], start=1):
-            index = index * size + observation[..., channel]
-        return index
+        return torch.from_numpy(self.places(observation.numpy())).view(observation.shape[:3])
+
+    def places(self, observation: Array) -> Array:
+        """As ``index``, (B, W * H)."""
+        B, W, H, C = observation.shape  # noqa: N806
+        found: Array = _places(observation.reshape(B, W * H, C), self._sizes)
+        return found
 
     def forward(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to (B, width, W, H)."""
         return functional.embedding(self.index(observation), self.table()).permute(0, 3, 1, 2)
+
+
+@kernel
+def _places(words, sizes):
+    """(B, S) where the ``words`` (B, S, C) of cells are in a table of all combinations, (C,) ``sizes``."""
+    found = np.empty(words.shape[:2], np.int64)
+    for row in range(len(words)):
+        for cell in range(words.shape[1]):
+            place = 0
+            for channel in range(len(sizes)):
+                place = place * sizes[channel] + words[row, cell, channel]
+            found[row, cell] = place
+    return found
 
 
 class ResidualBlock(nn.Module):

@@ -72,7 +72,11 @@ class LocalFieldSelector(nn.Module):
 
     def _scores(self, fields: Tensor) -> Tensor:
         """(..., D) normalised fields to their attention before the softmax."""
-        return fields @ (self.key.weight.T @ self.query * self._scale)
+        return fields @ self.scorer()
+
+    def scorer(self) -> Tensor:
+        """(D,) key projection and query in one: the score of a normalised field is its product with this."""
+        return self.key.weight.T @ self.query * self._scale
 
     def _fields_at(self, state: Tensor, chosen: Tensor) -> Tensor:
         """(B, channels, W, H) and fields (B, k) to what the convolution gives there, (B, k, D)."""

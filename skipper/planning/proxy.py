@@ -22,6 +22,7 @@ class Vertices(NamedTuple):
     observation: Array  # (B, N, W, H, C)
     code: Array  # (B, N) partial descriptions
     present: Array  # (B, N) bool, False where a state is there already
+    identity: Array  # (B, N) numbers that are equal where states are
 
 
 class Edges(NamedTuple):
@@ -101,15 +102,23 @@ def identities(states: Array) -> Array:
     return content_hashes(states.reshape(-1, int(np.prod(states.shape[-3:])))).reshape(states.shape[:-3])
 
 
-def merge_equal(observation: Array) -> Array:
-    """(B, N) bool, which vertices stay when equal ones are merged; current state and goal always do."""
-    N = observation.shape[1]  # noqa: N806
+def merged_vertices(observation: Array, code: Array) -> Vertices:
+    """States (B, N, W, H, C) and their codes (B, N), with equal ones merged; current state and goal always stay."""
     identity = identities(observation)
-    same = identity[:, :, None] == identity[:, None]  # (B, N, N)
-    earlier = np.tril(np.ones((N, N), bool), -1)
-    earlier[:, GOAL] = True  # the goal counts as earlier than all imagined states
-    present = ~(same & earlier).any(-1)
-    present[:, [CURRENT, GOAL]] = True
+    return Vertices(observation, code, _first_of_equal(identity), identity)
+
+
+@kernel
+def _first_of_equal(identity):
+    """(B, N) bool, False where one of the imagined states is like an earlier one or like one of the ends."""
+    present, last = np.ones(identity.shape, np.bool_), identity.shape[1] - 1
+    for problem in range(len(identity)):
+        for vertex in range(1, last):
+            for other in range(vertex):
+                if identity[problem, other] == identity[problem, vertex]:
+                    present[problem, vertex] = False
+            if identity[problem, last] == identity[problem, vertex]:
+                present[problem, vertex] = False
     return present
 
 
@@ -130,7 +139,7 @@ def keep_vertices(vertices: Vertices, edges: Edges | LazyEdges, config: Planning
 def judge_edges(vertices: Vertices, edges: Edges | LazyEdges, kept: Array, config: PlanningConfig) -> Array:
     """(B, N, N) the fate of every edge; of several reasons to go the first is told."""
     longest = np.inf if "edges" in config.truth else config.edge_threshold
-    told_by = identities(vertices.observation) if config.match_states else vertices.code
+    told_by = vertices.identity if config.match_states else vertices.code
     fate = np.empty(edges.distance.shape, np.int8)
     _judge(edges.distance, edges.terminal, told_by == told_by[:, [CURRENT]], kept, longest, fate)
     return fate

@@ -12,7 +12,7 @@ from skipper.config import PlanningConfig
 from skipper.envs.oracle import UNREACHABLE, distances_from, reach_truth, reachable
 from skipper.envs.tasks import Tasks
 from skipper.envs.vector import LavaVectorEnv
-from skipper.planning.proxy import CURRENT, Edges, Fate, ProxyProblem, Vertices, solve
+from skipper.planning.proxy import CURRENT, Edges, Fate, ProxyProblem, merged_vertices, solve
 from skipper.planning.value_iteration import TIE
 from skipper.types import Array, Oracle, TimeStep, oracle_of, scene_of
 
@@ -55,8 +55,8 @@ def estimate_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generator
     problems = seen.reshape(len(tasks), states, *seen.shape[1:])
     sources = reachable(tasks)[rows, cells].reshape(len(tasks), states)
     sources[:, -1] = False  # nothing leads away from the goal
-    vertices = Vertices(problems, np.zeros((len(tasks), states), np.int64), np.ones((len(tasks), states), bool))
-    learned = policy.edges(vertices)
+    vertices = merged_vertices(problems, np.zeros((len(tasks), states), np.int64))
+    learned = policy.edges(vertices._replace(present=np.ones((len(tasks), states), bool)))
     true = Edges(*oracle_of(policy.spec).edges(problems, policy.config.learning.task_discount))
     longest = float(policy.config.network.bins)
     counted = (true.distance > 0) & sources[:, :, None]

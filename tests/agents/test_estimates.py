@@ -44,10 +44,10 @@ def test_all_images_together_see_no_difference_between_them(image):
     asked, pairs = estimates(IMAGES), (np.arange(10), np.arange(10)[::-1].copy())
     found = []
     for seen in (states(10), image_of(states(10), image)):
-        sigma = asked.encode(seen)
-        action, distance, discount = asked.ways(sigma, *pairs)
-        reward = asked.rewards(sigma, *pairs, action)
-        found.append((action, distance, discount, reward, asked.terminal(sigma), asked.values(sigma, sigma.flip(0))))
+        ends, terminal = asked.meet(seen)
+        action, distance, discount = asked.heads.ways(ends, *pairs)
+        reward, values = asked.heads.rewards(ends, *pairs, action), asked.heads.values(ends, *pairs)
+        found.append((action, distance, discount, reward, terminal, values))
     (action, *original, values), (renamed, *shown, image_values) = found
     names = SPEC.symmetries.actions[image]
     np.testing.assert_array_equal(names[action], renamed)
@@ -60,7 +60,7 @@ def test_a_single_image_does_see_one():
     """Otherwise the test above would say nothing."""
     asked = estimates(1)
     distances = [
-        asked.ways(asked.encode(seen), np.arange(9), np.arange(1, 10))[1]
+        asked.heads.ways(asked.meet(seen)[0], np.arange(9), np.arange(1, 10))[1]
         for seen in (states(10), image_of(states(10), 3))
     ]
     assert abs(distances[0] - distances[1]).max() > 1e-3
@@ -71,9 +71,9 @@ def test_one_vote_is_the_networks_own():
     with torch.no_grad():
         sigma = asked.network.partial(torch.from_numpy(seen))
         head = asked.network.value
-        torch.testing.assert_close(asked.encode(seen)[:, 0], sigma)
         expected = head.expectation(head(sigma, sigma.flip(0))).numpy()
-    np.testing.assert_allclose(asked.values(asked.encode(seen), asked.encode(seen[::-1].copy())), expected, rtol=1e-5)
+    ends, _ = asked.meet(seen)
+    np.testing.assert_allclose(asked.heads.values(ends, np.arange(6), np.arange(6)[::-1]), expected, rtol=1e-5)
 
 
 def test_merged_vertices_have_no_edges():

@@ -18,7 +18,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import evaluation_tasks, training_tasks
 from skipper.envs.vector import LavaVectorEnv
 from skipper.nets.heads import discount_support
-from skipper.planning.proxy import CURRENT, GOAL, Fate, Vertices, solve
+from skipper.planning.proxy import CURRENT, GOAL, Fate, merged_vertices, solve
 from skipper.presets import preset
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
@@ -347,7 +347,7 @@ def test_practice_walks_to_imagined_states_and_to_goals():
 
 
 def policy_vertices(states):
-    return Vertices(states, np.zeros(states.shape[:2], int), np.ones(states.shape[:2], bool))
+    return merged_vertices(states, np.zeros(states.shape[:2], int))._replace(present=np.ones(states.shape[:2], bool))
 
 
 def test_without_any_edge_it_plans_again_at_every_step():

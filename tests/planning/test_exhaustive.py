@@ -8,7 +8,7 @@ from skipper.config import PlanningConfig, WorldConfig
 from skipper.envs.oracle import LavaOracle
 from skipper.envs.scene import LavaScene
 from skipper.envs.tasks import training_tasks
-from skipper.planning.proxy import CURRENT, Edges, Fate, Vertices, merge_equal, solve
+from skipper.planning.proxy import CURRENT, Edges, Fate, Vertices, merged_vertices, solve
 
 PROBLEMS = 1000
 TIE = 1e-5
@@ -46,7 +46,7 @@ def random_problems(count: int) -> Vertices:
     cells = np.concatenate([cells, tasks.table.goal[:, None]], axis=1)
     context = tasks.observe(np.arange(count), cells[:, 0])
     states = LavaScene().place_agent(context, cells)
-    return Vertices(states, cells, merge_equal(states))
+    return merged_vertices(states, cells)
 
 
 @pytest.mark.parametrize("truth", [(), ("edges",)], ids=["cut at 8 steps", "uncut"])

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from skipper.config import PlanningConfig
-from skipper.planning.proxy import Edges, Fate, Vertices, judge_edges, keep_vertices, merge_equal, route, solve
+from skipper.planning.proxy import Edges, Fate, Vertices, judge_edges, keep_vertices, merged_vertices, route, solve
 
 
 def vertices(count: int, codes: list[int] | None = None) -> Vertices:
     observation = np.arange(count).reshape(1, count, 1, 1, 1)
-    return Vertices(observation, np.array([codes or range(count)]), np.ones((1, count), bool))
+    return merged_vertices(observation, np.array([codes or range(count)]))
 
 
 def edges(distance, reward=None, terminal=None, discount: float = 0.9) -> Edges:
@@ -22,7 +22,7 @@ def edges(distance, reward=None, terminal=None, discount: float = 0.9) -> Edges:
 
 def test_equal_observations_are_merged_but_current_state_and_goal_stay():
     numbers = np.array([[5, 1, 2, 1, 5, 9, 9], [0, 1, 2, 3, 4, 5, 6], [7, 7, 7, 7, 7, 7, 7]])
-    present = merge_equal(numbers.reshape(3, 7, 1, 1, 1))
+    present = merged_vertices(numbers.reshape(3, 7, 1, 1, 1), np.zeros((3, 7), int)).present
     assert present.tolist() == [
         [True, True, True, False, False, False, True],  # a second 1; the current state; the goal
         [True] * 7,
@@ -90,9 +90,8 @@ def test_problems_are_solved_as_if_they_were_alone():
     distance = rng.uniform(1, 16, size=(6, 10, 10))
     reward = rng.random((6, 10, 10)) * (rng.random((6, 10, 10)) < 0.2)
     all_edges = Edges(distance, 0.95**distance, reward, rng.random((6, 10)) < 0.1)
-    all_vertices = Vertices(
-        np.arange(60).reshape(6, 10, 1, 1, 1), rng.integers(6, size=(6, 10)), rng.random((6, 10)) < 0.9
-    )
+    all_vertices = merged_vertices(np.arange(60).reshape(6, 10, 1, 1, 1), rng.integers(6, size=(6, 10)))
+    all_vertices = all_vertices._replace(present=rng.random((6, 10)) < 0.9)
     all_vertices.present[:, [0, -1]] = True
     config = replace(PlanningConfig(), kept=6)
     together = solve(all_vertices, lambda _: all_edges, config)
@@ -116,7 +115,7 @@ def test_ways_that_led_back_are_doubted():
     action = np.zeros((1, 4, 4), int)
     action[0, 0, 2] = 1
     found = Edges(distance, 0.9**distance, reward, np.zeros((1, 4), bool), action)
-    vertices = Vertices(np.arange(4, dtype=np.uint8).reshape(1, 4, 1, 1, 1), np.arange(4)[None], np.ones((1, 4), bool))
+    vertices = merged_vertices(np.arange(4, dtype=np.uint8).reshape(1, 4, 1, 1, 1), np.arange(4)[None])
     tried = np.zeros((1, 4, 2))
 
     def target(doubt: float) -> int:

@@ -11,7 +11,7 @@ from skipper.config import GeneratorConfig, NetworkConfig, PlanningConfig, World
 from skipper.envs.oracle import LavaOracle, action_values, reach_truth, shortest_distances
 from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import tasks_from_text, training_tasks
-from skipper.planning.proxy import Edges, Vertices, solve
+from skipper.planning.proxy import Edges, merged_vertices, solve
 from skipper.presets import preset
 from skipper.training.truth import (
     by_distance,
@@ -110,7 +110,7 @@ def problem_with_a_pocket(distance_to_pocket: float):
     """Current state, the pocket, a cell on the way, one off the way, the goal; all edges true but one to the pocket."""
     cells = np.array([0, 20, 12, 3, 24])  # x * 5 + y
     seen = POCKET.observe(np.zeros(5, int), cells)[None]
-    vertices = Vertices(seen, np.arange(5)[None], np.ones((1, 5), bool))
+    vertices = merged_vertices(seen, np.arange(5)[None])
     true = Edges(*LavaOracle(POCKET.world).edges(seen, 0.99))
     distance, discount, reward = (column.copy() for column in true[:3])
     distance[0, 0, 1], discount[0, 0, 1], reward[0, 0, 1] = distance_to_pocket, 0.99, 0.999

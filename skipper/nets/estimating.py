@@ -1,0 +1,294 @@
+"""Heads of a network that stands still, asked about many pairs of states: one compiled pass over some pairs at a time.
+
+What a state adds to the first layer of a head, when it is left or aimed at, is computed once for all of its pairs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from skipper.kernels import kernel
+from skipper.nets.heads import PairwiseHead, discount_support
+from skipper.nets.layers import WeightsWatch
+from skipper.processor import shared
+from skipper.types import Array
+
+CHUNK = 256  # pairs whose hidden layers stay in the processor's cache
+_LOG2 = np.float32(np.log(2.0))
+_LOWEST = np.float32(-64.0)  # exponentials of less are no different, and with denormal numbers processors are slow
+
+
+class Dense(NamedTuple):
+    """A linear layer, as products want it."""
+
+    weight: Array  # (inputs, outputs)
+    bias: Array  # (outputs,)
+
+
+class Head(NamedTuple):
+    """What follows the first layer: H hidden units, A actions, K bins."""
+
+    column: int  # of the head's two among the columns of a state, the one for leaving it; the next is for aiming at it
+    hidden: Dense  # H to H
+    last: Dense  # H to A * K
+    support: Array  # (K,)
+
+
+class Question(NamedTuple):
+    """P pairs of M states, in V images each."""
+
+    ends: Array  # (M, V, columns, H) what the states add to the first layers of the heads
+    source: Array  # (P,) which of the states is left
+    target: Array  # (P,) and which is aimed at
+    names: Array  # (V, A) what actions are called in the images
+
+
+class StillHeads:
+    """All heads without gradients, and the mean of what they say where there are several images of states."""
+
+    def __init__(
+        self,
+        pairwise: tuple[PairwiseHead, PairwiseHead, PairwiseHead],
+        terminal: nn.Sequential,
+        discount: float,
+        names: Array,
+    ) -> None:
+        """Of value, distance and reward, and of the end; ``names`` (V, A) say what actions are called in the images."""
+        self._pairwise, self._terminal, self._names = pairwise, terminal, np.ascontiguousarray(names, np.int64)
+        self._discounts = discount_support(len(pairwise[1].support), discount).numpy()
+        self._watch = WeightsWatch(nn.ModuleList([*pairwise, terminal]))
+        self._lay_out()
+
+    @property
+    def end_shape(self) -> tuple[int, int, int]:
+        """Of the ends of one state: images, columns (two for each head) and hidden units."""
+        return len(self._names), 2 * len(self._pairwise), len(self._heads[0].hidden.bias)
+
+    @torch.no_grad()
+    def _lay_out(self) -> None:
+        """Put the weights as they are where products want them."""
+        self._heads = [
+            Head(2 * place, _dense(head.layers[2]), _dense(head.layers[4]), head.support.numpy())
+            for place, head in enumerate(self._pairwise)
+        ]
+        self._ending = tuple(_dense(self._terminal[place]) for place in (0, 2, 4))
+        firsts = [head.first_layer() for head in self._pairwise]
+        halves = [half for weight, _ in firsts for half in weight.chunk(2, dim=1)]  # (H, D) each
+        biases = [part for _, bias in firsts for part in (bias, torch.zeros_like(bias))]
+        self._first = Dense(torch.cat(halves).T.contiguous().numpy(), torch.cat(biases).numpy())
+        self._watch.note()
+
+    def meet(self, partial: Array) -> tuple[Array, Array]:
+        """Partial states (M, V, D) to their ends, (M, V, columns, H), and whether they are the end, (M,) bool.
+
+        Ends are what states add to first layers when they are left or aimed at; for the weights as they are now.
+        """
+        if self._watch.changed():
+            self._lay_out()
+        ends, terminal = np.empty((len(partial), *self.end_shape), np.float32), np.empty(len(partial), np.bool_)
+
+        def work(some: slice) -> None:
+            _meet(partial[some], self._first, self._ending, ends[some], terminal[some])
+
+        shared(work, len(partial), CHUNK)
+        return ends, terminal
+
+    def values(self, ends: Array, source: Array, target: Array) -> Array:
+        """(P, A) what the policy expects of its actions, of pairs (P,) of the states at ``ends``."""
+        expected = np.empty((len(source), self._names.shape[1]), np.float32)
+
+        def work(some: slice) -> None:
+            _values(Question(ends, source[some], target[some], self._names), self._heads[0], expected[some])
+
+        shared(work, len(source), CHUNK)
+        return expected
+
+    def ways(self, ends: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
+        """Greedy actions of the policy, distances and discounts, (P,) each."""
+        action = np.empty(len(source), np.int64)
+        steps, discount = np.empty((2, len(source)), np.float32)
+        value, distance, _ = self._heads
+
+        def work(some: slice) -> None:
+            question = Question(ends, source[some], target[some], self._names)
+            _ways(question, value, distance, self._discounts, action[some], steps[some], discount[some])
+
+        shared(work, len(source), CHUNK)
+        return action, steps, discount
+
+    def rewards(self, ends: Array, source: Array, target: Array, action: Array) -> Array:
+        """(P,) what is collected by setting out with ``action`` (P,)."""
+        reward = np.empty(len(source), np.float32)
+
+        def work(some: slice) -> None:
+            question = Question(ends, source[some], target[some], self._names)
+            _rewards(question, self._heads[2], action[some], reward[some])
+
+        shared(work, len(source), CHUNK)
+        return reward
+
+
+def _dense(layer: nn.Module) -> Dense:
+    assert isinstance(layer, nn.Linear)
+    return Dense(layer.weight.T.contiguous().numpy(), layer.bias.numpy().copy())
+
+
+@kernel
+def _apply(layer, rows, found, rectified):
+    """Fill ``found`` (R, outputs) with what a layer makes of ``rows`` (R, inputs), negative numbers cut if wanted."""
+    lowest = np.float32(0.0 if rectified else -np.inf)
+    np.dot(rows, layer.weight, found)
+    for row in range(len(rows)):
+        numbers = found[row]
+        for place in range(len(numbers)):
+            numbers[place] = max(numbers[place] + layer.bias[place], lowest)
+
+
+@kernel
+def _meet(partial, first, ending, ends, terminal):
+    """Fill ``ends`` (M, V, columns, H) and ``terminal`` (M,) with what is known of partial states (M, V, D)."""
+    states, images, width = partial.shape
+    rows = np.ascontiguousarray(partial).reshape(states * images, width)
+    _apply(first, rows, ends.reshape(states * images, len(first.bias)), False)
+    one = np.empty((len(rows), len(ending[0].bias)), np.float32)
+    two, logits = np.empty_like(one), np.empty((len(rows), 2), np.float32)
+    _apply(ending[0], rows, one, True)
+    _apply(ending[1], one, two, True)
+    _apply(ending[2], two, logits, False)
+    for state in range(states):
+        share = 0.0
+        for row in range(state * images, (state + 1) * images):
+            share += 1.0 / (1.0 + np.exp(logits[row, 0] - logits[row, 1]))
+        terminal[state] = share > 0.5 * images
+
+
+@kernel
+def _values(question, value, expected):
+    """Fill ``expected`` (P, A), what the policy expects of its actions."""
+    rooms = _rooms(value)
+    for begin in range(0, len(expected), CHUNK):
+        _expect(question, value, begin, rooms, expected[begin : begin + CHUNK])
+
+
+@kernel
+def _ways(question, value, distance, discounts, action, steps, discount):
+    """Fill the last three, (P,) each: the greedy action, and the means of its distance and of the discounts (K,)."""
+    rooms, histogram = _rooms(value), np.empty((CHUNK, len(discounts)), np.float32)
+    expected = np.empty((CHUNK, question.names.shape[1]), np.float32)
+    for begin in range(0, len(action), CHUNK):
+        chosen = action[begin : begin + CHUNK]
+        _expect(question, value, begin, rooms, expected[: len(chosen)])
+        for pair in range(len(chosen)):
+            chosen[pair] = expected[pair].argmax()
+        _ask(question, distance, begin, chosen, rooms, histogram)
+        for pair in range(len(chosen)):
+            steps[begin + pair] = np.dot(histogram[pair], distance.support)
+            discount[begin + pair] = np.dot(histogram[pair], discounts)
+
+
+@kernel
+def _rewards(question, head, action, reward):
+    """Fill ``reward`` (P,), the mean of what is collected by setting out with ``action`` (P,)."""
+    rooms, histogram = _rooms(head), np.empty((CHUNK, len(head.support)), np.float32)
+    for begin in range(0, len(action), CHUNK):
+        chosen = action[begin : begin + CHUNK]
+        _ask(question, head, begin, chosen, rooms, histogram)
+        for pair in range(len(chosen)):
+            reward[begin + pair] = np.dot(histogram[pair], head.support)
+
+
+@kernel
+def _rooms(head):
+    """For two hidden layers and the logits of some pairs."""
+    units, outputs = head.last.weight.shape
+    return (
+        np.empty((CHUNK, units), np.float32),
+        np.empty((CHUNK, units), np.float32),
+        np.empty((CHUNK, outputs), np.float32),
+    )
+
+
+@kernel
+def _expect(question, head, begin, rooms, expected):
+    """Fill ``expected`` (p, A): what a head expects of all actions, of pairs from ``begin`` on."""
+    actions, bins = expected.shape[1], len(head.support)
+    expected[:] = np.float32(0.0)
+    for image in range(len(question.names)):
+        logits = _logits(question, head, image, begin, len(expected), rooms)
+        shares = _softmax(logits.reshape(len(expected) * actions, bins)).reshape(len(expected), actions, bins)
+        for pair in range(len(expected)):
+            for each in range(actions):
+                share, mean = shares[pair, question.names[image, each]], np.float32(0.0)
+                for place in range(bins):
+                    mean += share[place] * head.support[place]
+                expected[pair, each] += mean / np.float32(len(question.names))
+
+
+@kernel
+def _ask(question, head, begin, chosen, rooms, histogram):
+    """Fill ``histogram`` (CHUNK, K): what a head says of pairs from ``begin`` on and of the actions ``chosen`` (p,)."""
+    images, rows = len(question.names), np.empty((len(chosen), histogram.shape[1]), np.float32)
+    histogram[:] = np.float32(0.0)
+    for image in range(images):
+        logits = _logits(question, head, image, begin, len(chosen), rooms)
+        for pair in range(len(chosen)):
+            rows[pair] = logits[pair, question.names[image, chosen[pair]]]
+        shares = _softmax(rows)
+        for pair in range(len(chosen)):
+            for place in range(len(head.support)):
+                histogram[pair, place] += shares[pair, place] / np.float32(images)
+
+
+@kernel
+def _logits(question, head, image, begin, number, rooms):
+    """(number, A, K) of ``number`` pairs from ``begin`` on, in one of the images."""
+    first, second, logits = rooms[0][:number], rooms[1][:number], rooms[2][:number]
+    for pair in range(number):
+        leave = question.ends[question.source[begin + pair], image, head.column]
+        reach = question.ends[question.target[begin + pair], image, head.column + 1]
+        joined = first[pair]
+        for unit in range(len(leave)):
+            joined[unit] = max(leave[unit] + reach[unit], np.float32(0.0))
+    _apply(head.hidden, first, second, True)
+    _apply(head.last, second, logits, False)
+    return logits.reshape(number, question.names.shape[1], len(head.support))
+
+
+@kernel
+def _softmax(rows):
+    """Of logits (R, K), in place."""
+    for row in rows:
+        highest = row[0]
+        for place in range(len(row)):
+            highest = max(highest, row[place])
+        for place in range(len(row)):
+            row[place] -= highest
+    _exponentials(rows.reshape(-1))
+    for row in rows:
+        total = np.float32(0.0)
+        for place in range(len(row)):
+            total += row[place]
+        scale = np.float32(1.0) / total
+        for place in range(len(row)):
+            row[place] *= scale
+    return rows
+
+
+@kernel
+def _exponentials(numbers):
+    """Of numbers that are not positive, in place; compiled to eight or sixteen at a time, which np.exp is not."""
+    power = np.empty(len(numbers), np.int32)
+    for place in range(len(numbers)):
+        number = max(numbers[place], _LOWEST)
+        halvings = np.int32(number / _LOG2 - np.float32(0.5))  # exp(x) = 2 ** halvings * exp(rest), |rest| < 0.35
+        rest = number - np.float32(halvings) * _LOG2
+        series = np.float32(1 / 5040)
+        for factor in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0):
+            series = series * rest + np.float32(factor)
+        numbers[place] = series
+        power[place] = (halvings + np.int32(127)) << np.int32(23)  # these bits are 2 ** halvings
+    scale = power.view(np.float32)
+    for place in range(len(numbers)):
+        numbers[place] *= scale[place]
