@@ -15,10 +15,12 @@ from skipper.hashing import content_hashes
 from skipper.kernels import kernel
 from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
+from skipper.processor import shared
 from skipper.types import Array, Scene
 
 MOST_BYTES = 2**30  # 2,700 scenes of 12x12 cells, 170 of 25x25; with eight votes less than half of that
 BYTES_PER_PAIR = 15
+SHARE = 8  # environments for which a thread of their own pays
 
 
 class Pages(NamedTuple):
@@ -55,29 +57,26 @@ def _blank(environments: int, cells: int, estimates: Estimates) -> Pages:
 @kernel
 def _unanswered(rows, cells, wanted, answered):
     """(3, P) pages, sources and targets of the ``wanted`` (R, N, N) pairs of ``cells`` (R, N) without an answer."""
-    found = np.empty((3, wanted.sum()), np.int64)
-    count = 0
+    found, count = np.empty((3, wanted.size), np.int64), 0
     for row in range(len(rows)):
         for one in range(cells.shape[1]):
+            asked, known = wanted[row, one], answered[rows[row], cells[row, one]]
             for two in range(cells.shape[1]):
-                place = rows[row], cells[row, one], cells[row, two]
-                if wanted[row, one, two] and not answered[place]:
-                    found[0, count], found[1, count], found[2, count] = place
+                if asked[two] and not known[cells[row, two]]:
+                    found[0, count], found[1, count], found[2, count] = rows[row], cells[row, one], cells[row, two]
                     count += 1
     return found[:, :count]
 
 
 @kernel
-def _read(rows, cells, wanted, pages, known, distance, discount, action):
-    """Copy what the pages say of the ``wanted`` pairs of ``cells`` (R, N) to the last four, (R, N, N) each."""
+def _read(rows, cells, wanted, page, found):
+    """Copy what a ``page`` (E, S, S) says of the ``wanted`` pairs of ``cells`` (R, N) to ``found`` (R, N, N)."""
     for row in range(len(rows)):
         for one in range(cells.shape[1]):
+            asked, known, into = wanted[row, one], page[rows[row], cells[row, one]], found[row, one]
             for two in range(cells.shape[1]):
-                at, place = (row, one, two), (rows[row], cells[row, one], cells[row, two])
-                known[at] = wanted[at] and pages.known[place]
-                if known[at]:
-                    distance[at], discount[at] = pages.distance[place], pages.discount[place]
-                    action[at] = pages.action[place]
+                if asked[two]:
+                    into[two] = known[cells[row, two]]
 
 
 @kernel
@@ -95,18 +94,6 @@ def _note_rewards(pairs, reward, pages):
     for pair in range(pairs.shape[1]):
         place = pairs[0, pair], pairs[1, pair], pairs[2, pair]
         pages.reward[place], pages.paid[place] = reward[pair], True
-
-
-@kernel
-def _read_rewards(rows, cells, asked, pages):
-    """(R, N, N) what the pages say of the rewards of the ``asked`` pairs of ``cells`` (R, N), 0 of others."""
-    found = np.zeros(asked.shape)
-    for row in range(len(rows)):
-        for one in range(cells.shape[1]):
-            for two in range(cells.shape[1]):
-                if asked[row, one, two]:
-                    found[row, one, two] = pages.reward[rows[row], cells[row, one], cells[row, two]]
-    return found
 
 
 class Atlas:
@@ -152,16 +139,22 @@ class Atlas:
         if not self._back:
             wanted[:, :, CURRENT] = False
         self._explore(_unanswered(rows, cells, wanted, pages.known))
-        known, action = np.empty(wanted.shape, np.bool_), np.zeros(wanted.shape, np.int64)
         distance, discount = np.full(wanted.shape, np.inf), np.zeros(wanted.shape)
-        _read(rows, cells, wanted, pages, known, distance, discount, action)
+        action = np.zeros(wanted.shape, np.int64)
+
+        def read(some: slice) -> None:
+            asked = rows[some], cells[some], wanted[some]
+            _read(*asked, pages.distance, distance[some])
+            _read(*asked, pages.discount, discount[some])
+            _read(*asked, pages.action, action[some])
 
         def reward(usable: Array) -> Array:
-            asked = usable & known
+            asked, found = usable & wanted, np.zeros(wanted.shape)
             self._price(_unanswered(rows, cells, asked, pages.paid))
-            found: Array = _read_rewards(rows, cells, asked, pages)
+            _read(rows, cells, asked, pages.reward, found)
             return found
 
+        shared(read, len(rows), SHARE)
         return LazyEdges(distance, discount, terminal, action, reward)
 
     def _meet(self, vertices: Vertices, cells: Array) -> None:

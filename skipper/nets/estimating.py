@@ -33,7 +33,7 @@ class Head(NamedTuple):
     column: int  # of the head's two among the columns of a state, the one for leaving it; the next is for aiming at it
     hidden: Dense  # H to H
     last: Dense  # H to A * K
-    support: Array  # (K,)
+    supports: Array  # (Q, K) over which means of its histograms are wanted
 
 
 class Question(NamedTuple):
@@ -57,7 +57,7 @@ class StillHeads:
     ) -> None:
         """Of value, distance and reward, and of the end; ``names`` (V, A) say what actions are called in the images."""
         self._pairwise, self._terminal, self._names = pairwise, terminal, np.ascontiguousarray(names, np.int64)
-        self._discounts = discount_support(len(pairwise[1].support), discount).numpy()
+        self._discount = discount
         self._watch = WeightsWatch(nn.ModuleList([*pairwise, terminal]))
         self._lay_out()
 
@@ -69,9 +69,12 @@ class StillHeads:
     @torch.no_grad()
     def _lay_out(self) -> None:
         """Put the weights as they are where products want them."""
+        value, distance, reward = (head.support for head in self._pairwise)
+        discounts = discount_support(len(distance), self._discount)
+        supports = value[None], torch.stack([distance, discounts]), reward[None]
         self._heads = [
-            Head(2 * place, _dense(head.layers[2]), _dense(head.layers[4]), head.support.numpy())
-            for place, head in enumerate(self._pairwise)
+            Head(2 * place, _dense(head.layers[2]), _dense(head.layers[4]), wanted.numpy())
+            for place, (head, wanted) in enumerate(zip(self._pairwise, supports, strict=True))
         ]
         self._ending = tuple(_dense(self._terminal[place]) for place in (0, 2, 4))
         firsts = [head.first_layer() for head in self._pairwise]
@@ -113,7 +116,7 @@ class StillHeads:
 
         def work(some: slice) -> None:
             question = Question(ends, source[some], target[some], self._names)
-            _ways(question, value, distance, self._discounts, action[some], steps[some], discount[some])
+            _ways(question, value, distance, action[some], steps[some], discount[some])
 
         shared(work, len(source), CHUNK)
         return action, steps, discount
@@ -167,84 +170,70 @@ def _meet(partial, first, ending, ends, terminal):
 @kernel
 def _values(question, value, expected):
     """Fill ``expected`` (P, A), what the policy expects of its actions."""
-    rooms = _rooms(value)
     for begin in range(0, len(expected), CHUNK):
-        _expect(question, value, begin, rooms, expected[begin : begin + CHUNK])
+        some = expected[begin : begin + CHUNK]
+        means = _expect(question, value, begin, len(some))
+        for pair in range(len(some)):
+            for each in range(len(means)):
+                some[pair, each] = means[each, pair]
 
 
 @kernel
-def _ways(question, value, distance, discounts, action, steps, discount):
-    """Fill the last three, (P,) each: the greedy action, and the means of its distance and of the discounts (K,)."""
-    rooms, histogram = _rooms(value), np.empty((CHUNK, len(discounts)), np.float32)
-    expected = np.empty((CHUNK, question.names.shape[1]), np.float32)
+def _ways(question, value, distance, action, steps, discount):
+    """Fill the last three, (P,) each: greedy actions, and the means that the head of distances has of them."""
     for begin in range(0, len(action), CHUNK):
         chosen = action[begin : begin + CHUNK]
-        _expect(question, value, begin, rooms, expected[: len(chosen)])
+        expected = _expect(question, value, begin, len(chosen))
         for pair in range(len(chosen)):
-            chosen[pair] = expected[pair].argmax()
-        _ask(question, distance, begin, chosen, rooms, histogram)
-        for pair in range(len(chosen)):
-            steps[begin + pair] = np.dot(histogram[pair], distance.support)
-            discount[begin + pair] = np.dot(histogram[pair], discounts)
+            chosen[pair] = 0
+            for each in range(1, len(expected)):
+                if expected[each, pair] > expected[chosen[pair], pair]:
+                    chosen[pair] = each
+        means = _ask(question, distance, begin, chosen)
+        steps[begin : begin + CHUNK], discount[begin : begin + CHUNK] = means[0], means[1]
 
 
 @kernel
 def _rewards(question, head, action, reward):
     """Fill ``reward`` (P,), the mean of what is collected by setting out with ``action`` (P,)."""
-    rooms, histogram = _rooms(head), np.empty((CHUNK, len(head.support)), np.float32)
     for begin in range(0, len(action), CHUNK):
-        chosen = action[begin : begin + CHUNK]
-        _ask(question, head, begin, chosen, rooms, histogram)
-        for pair in range(len(chosen)):
-            reward[begin + pair] = np.dot(histogram[pair], head.support)
+        reward[begin : begin + CHUNK] = _ask(question, head, begin, action[begin : begin + CHUNK])[0]
 
 
 @kernel
-def _rooms(head):
-    """For two hidden layers and the logits of some pairs."""
-    units, outputs = head.last.weight.shape
-    return (
-        np.empty((CHUNK, units), np.float32),
-        np.empty((CHUNK, units), np.float32),
-        np.empty((CHUNK, outputs), np.float32),
-    )
-
-
-@kernel
-def _expect(question, head, begin, rooms, expected):
-    """Fill ``expected`` (p, A): what a head expects of all actions, of pairs from ``begin`` on."""
-    actions, bins = expected.shape[1], len(head.support)
-    expected[:] = np.float32(0.0)
-    for image in range(len(question.names)):
-        logits = _logits(question, head, image, begin, len(expected), rooms)
-        shares = _softmax(logits.reshape(len(expected) * actions, bins)).reshape(len(expected), actions, bins)
-        for pair in range(len(expected)):
-            for each in range(actions):
-                share, mean = shares[pair, question.names[image, each]], np.float32(0.0)
-                for place in range(bins):
-                    mean += share[place] * head.support[place]
-                expected[pair, each] += mean / np.float32(len(question.names))
-
-
-@kernel
-def _ask(question, head, begin, chosen, rooms, histogram):
-    """Fill ``histogram`` (CHUNK, K): what a head says of pairs from ``begin`` on and of the actions ``chosen`` (p,)."""
-    images, rows = len(question.names), np.empty((len(chosen), histogram.shape[1]), np.float32)
-    histogram[:] = np.float32(0.0)
+def _expect(question, head, begin, number):
+    """(A, number) what a head expects of all actions, of pairs from ``begin`` on."""
+    images, actions = question.names.shape
+    expected = np.zeros((actions, number), np.float32)
     for image in range(images):
-        logits = _logits(question, head, image, begin, len(chosen), rooms)
-        for pair in range(len(chosen)):
-            rows[pair] = logits[pair, question.names[image, chosen[pair]]]
-        shares = _softmax(rows)
-        for pair in range(len(chosen)):
-            for place in range(len(head.support)):
-                histogram[pair, place] += shares[pair, place] / np.float32(images)
+        logits = _logits(question, head, image, begin, number)
+        for each in range(actions):
+            _add_means(logits[question.names[image, each]], head.supports, images, expected[each : each + 1])
+    return expected
 
 
 @kernel
-def _logits(question, head, image, begin, number, rooms):
-    """(number, A, K) of ``number`` pairs from ``begin`` on, in one of the images."""
-    first, second, logits = rooms[0][:number], rooms[1][:number], rooms[2][:number]
+def _ask(question, head, begin, chosen):
+    """(Q, p) means of the head's histograms, of pairs from ``begin`` on and of the actions ``chosen`` (p,)."""
+    images, bins = len(question.names), head.supports.shape[1]
+    means, rows = np.zeros((len(head.supports), len(chosen)), np.float32), np.empty((bins, len(chosen)), np.float32)
+    for image in range(images):
+        logits = _logits(question, head, image, begin, len(chosen))
+        for place in range(bins):
+            for pair in range(len(chosen)):
+                rows[place, pair] = logits[question.names[image, chosen[pair]], place, pair]
+        _add_means(rows, head.supports, images, means)
+    return means
+
+
+@kernel
+def _logits(question, head, image, begin, number):
+    """(A, K, number) of ``number`` pairs from ``begin`` on, in one of the images.
+
+    Pairs come last, so that what follows is done with many of them at once.
+    """
+    first = np.empty((number, len(head.hidden.bias)), np.float32)
+    second, logits = np.empty_like(first), np.empty((len(head.last.bias), number), np.float32)
     for pair in range(number):
         leave = question.ends[question.source[begin + pair], image, head.column]
         reach = question.ends[question.target[begin + pair], image, head.column + 1]
@@ -252,28 +241,38 @@ def _logits(question, head, image, begin, number, rooms):
         for unit in range(len(leave)):
             joined[unit] = max(leave[unit] + reach[unit], np.float32(0.0))
     _apply(head.hidden, first, second, True)
-    _apply(head.last, second, logits, False)
-    return logits.reshape(number, question.names.shape[1], len(head.support))
+    np.dot(head.last.weight.T, second.T, logits)
+    for place in range(len(logits)):
+        row, bias = logits[place], head.last.bias[place]
+        for pair in range(number):
+            row[pair] += bias
+    return logits.reshape(question.names.shape[1], head.supports.shape[1], number)
 
 
 @kernel
-def _softmax(rows):
-    """Of logits (R, K), in place."""
-    for row in rows:
-        highest = row[0]
-        for place in range(len(row)):
-            highest = max(highest, row[place])
-        for place in range(len(row)):
-            row[place] -= highest
-    _exponentials(rows.reshape(-1))
-    for row in rows:
-        total = np.float32(0.0)
-        for place in range(len(row)):
-            total += row[place]
-        scale = np.float32(1.0) / total
-        for place in range(len(row)):
-            row[place] *= scale
-    return rows
+def _add_means(logits, supports, images, means):
+    """Add to ``means`` (Q, P) one image's share: the means of histograms over Q ``supports`` (Q, K).
+
+    ``logits`` (K, P) are changed.
+    """
+    highest, total = logits[0].copy(), np.zeros(logits.shape[1], np.float32)
+    for row in logits:
+        for pair in range(len(row)):
+            highest[pair] = max(highest[pair], row[pair])
+    for row in logits:
+        for pair in range(len(row)):
+            row[pair] -= highest[pair]
+    _exponentials(logits.reshape(-1))
+    for row in logits:
+        for pair in range(len(row)):
+            total[pair] += row[pair]
+    for pair in range(len(total)):
+        total[pair] = np.float32(1.0) / (total[pair] * np.float32(images))
+    for each in range(len(supports)):
+        for place in range(len(logits)):
+            row, value, mean = logits[place], supports[each, place], means[each]
+            for pair in range(len(row)):
+                mean[pair] += row[pair] * value * total[pair]
 
 
 @kernel

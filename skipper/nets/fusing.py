@@ -8,7 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from skipper.kernels import kernel
+from skipper.processor import shared
 from skipper.types import Array
+
+SHARE = 2  # contexts for which a thread of their own pays
 
 
 class Parts(NamedTuple):
@@ -29,7 +32,11 @@ def fuse(words: Array, codes: Array, parts: Parts, height: int) -> tuple[Array, 
     """
     logits: Array = parts.word[words][:, None] + parts.code[codes]
     contexts = np.empty((*words.shape, len(parts.bias)), np.float32)
-    _fuse(words, codes, parts, contexts, logits, height)
+
+    def work(some: slice) -> None:
+        _fuse(words[some], codes[some], parts, contexts[some], logits[some], height)
+
+    shared(work, len(words), SHARE)
     return logits, contexts
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from skipper.kernels import kernel
 from skipper.nets.layers import WeightsWatch
@@ -17,20 +18,24 @@ from skipper.nets.selector import LocalFieldSelector
 from skipper.processor import shared
 from skipper.types import Array
 
+EPSILON = np.float32(1e-5)  # of the normalisations
 TOGETHER = 8  # states whose fields stay in the processor's cache
 
 
 class Layers(NamedTuple):
     """Weights as the products want them: C channels, D numbers in a partial state, K cells in a field."""
 
-    given: Array  # (V, 9, 2 C) what every word adds to the first convolution, in the cells around it
+    given: Array  # (V + 1, 9, 2 C) what words add to the first convolution in the cells around, and nothing outside
     bias: Array  # (2 C,)
     narrowed: Array  # (2 C, 9 C) what the first convolution adds to the second, in the cells around
     word: Array  # (V, C) what every word adds to its cell beside that
     fields: Array  # (K C, D)
-    attention: Array  # (D,) a field's score is its product with this
+    field_bias: Array  # (D,)
+    attention: Array  # (D,) the score of a normalised field is its product with this
     value: Array  # (D, D)
-    offsets: Array  # (6, D) of fields, gain and offset of their normalisation, of values, gain and offset of theirs
+    value_bias: Array  # (D,)
+    gain: Array  # (D,) of the last normalisation
+    offset: Array  # (D,) likewise
 
 
 class Sizes(NamedTuple):
@@ -74,24 +79,31 @@ class StillPartialStates:
 
 
 def _lay_out(network: PartialStates, select: LocalFieldSelector) -> Layers:
+    """Weights into which all of the normalisations but their scale is folded: means taken away, gains, offsets."""
     block, table = network.encode.mix, network.encode.embed.table()
-    before, after = select.before, select.after
+    before, after, value = select.before, select.after, select.value
     assert block.widen.bias is not None
     assert block.narrow.bias is not None
     assert select.fields.bias is not None
     given = torch.einsum("ocij,vc->vijo", block.widen.weight, table.relu())
-    offsets = (select.fields.bias, before.weight, before.bias, select.value.bias, after.weight, after.bias)
     found = (
-        given.flatten(1, 2),
+        functional.pad(given.flatten(1, 2), (0, 0, 0, 0, 0, 1)),
         block.widen.bias,
         block.narrow.weight.permute(1, 2, 3, 0).flatten(1),
         table + block.narrow.bias,
-        select.fields.weight.permute(2, 3, 1, 0).flatten(0, 2),
-        select.scorer(),
-        select.value.weight.T,
-        torch.stack(offsets),
+        _without_mean(select.fields.weight.permute(2, 3, 1, 0).flatten(0, 2)),
+        _without_mean(select.fields.bias),
+        before.weight * select.scorer(),
+        _without_mean(before.weight[:, None] * value.weight.T),
+        _without_mean(value.weight @ before.bias + value.bias),
+        after.weight,
+        after.bias,
     )
     return Layers(*(tensor.contiguous().numpy() for tensor in found))
+
+
+def _without_mean(outputs: Tensor) -> Tensor:
+    return outputs - outputs.mean(-1, keepdim=True)
 
 
 @kernel
@@ -99,7 +111,7 @@ def _partial_states(words, layers, sizes, found):
     """Fill ``found`` (M, D) with the partial states of ``words`` (M, S)."""
     cells, channels = words.shape[1], layers.word.shape[1]
     number = (sizes.width - sizes.field_width + 1) * (sizes.height - sizes.field_height + 1)
-    given, state = np.empty((cells, 9, channels), np.float32), np.empty((cells, channels), np.float32)
+    given, state = np.zeros((cells + 1, 9, channels), np.float32), np.empty((cells, channels), np.float32)
     patches = np.empty((TOGETHER * number, len(layers.fields)), np.float32)
     fields = np.empty((TOGETHER * number, found.shape[1]), np.float32)
     mixed = np.empty((TOGETHER, found.shape[1]), np.float32)
@@ -115,9 +127,11 @@ def _partial_states(words, layers, sizes, found):
             _mix(fields[row * number : (row + 1) * number], layers, sizes.top, mixed[row])
         np.dot(mixed[: len(some)], layers.value, found[begin : begin + TOGETHER])
     for row in range(len(found)):
-        found[row] += layers.offsets[3]
-        _normalise(found[row], layers.offsets[4], layers.offsets[5])
-        np.maximum(found[row], np.float32(0.0), found[row])
+        numbers = found[row]
+        numbers += layers.value_bias
+        scale = _scale(numbers)
+        for unit in range(len(numbers)):
+            numbers[unit] = max(numbers[unit] * scale * layers.gain[unit] + layers.offset[unit], np.float32(0.0))
 
 
 @kernel
@@ -125,21 +139,32 @@ def _encode(words, changed, layers, height, given, state):
     """Fill ``state`` (S, C) with the encoded ``words`` (S,), where it is that of words that differ if ``changed`` (S,).
 
     States that follow each other are mostly of the same scene, and then only two of their cells differ. ``given``
-    (S, 9, C) is what cells of the hidden layer give to those around them.
+    (S + 1, 9, C) is what cells of the hidden layer give to those around them, and what there is outside, nothing.
     """
     near = _with_neighbours(changed, height)
-    touched, cells = np.flatnonzero(near), np.arange(len(words))
-    hidden = np.empty((len(touched), len(layers.bias)), np.float32)
+    touched = np.flatnonzero(near)
+    hidden, around = np.empty((len(touched), len(layers.bias)), np.float32), _framed(words, height, len(layers.word))
     for place in range(len(touched)):
-        _sum_around(touched[place], words, layers.given, layers.bias, height, hidden[place])
+        _sum_around(touched[place], around, layers.given, layers.bias, hidden[place])
     np.maximum(hidden, np.float32(0.0), hidden)
-    fresh = np.dot(hidden, layers.narrowed)
+    fresh, around = np.dot(hidden, layers.narrowed), _framed(np.arange(len(words)), height, len(words))
     for place in range(len(touched)):
         old, new = given[touched[place]].reshape(-1), fresh[place]
         for number in range(len(new)):
             old[number] = new[number]
     for cell in np.flatnonzero(_with_neighbours(near, height)):
-        _sum_around(cell, cells, given, layers.word[words[cell]], height, state[cell])
+        _sum_around(cell, around, given, layers.word[words[cell]], state[cell])
+
+
+@kernel
+def _framed(cells, height, outside):
+    """(W + 2, H + 2) the numbers of ``cells`` (W * H,), with another one for all that is ``outside``."""
+    width = len(cells) // height
+    found = np.full((width + 2, height + 2), outside)
+    for x in range(width):
+        for y in range(height):
+            found[x + 1, y + 1] = cells[x * height + y]
+    return found
 
 
 @kernel
@@ -156,16 +181,17 @@ def _with_neighbours(cells, height):
 
 
 @kernel
-def _sum_around(cell, index, given, own, height, found):
-    """Fill ``found`` (C,): a cell's ``own`` (C,), and what those around it give, (I, 9, C), as ``index`` (S,) says."""
-    width, x, y = len(index) // height, cell // height, cell % height
+def _sum_around(cell, around, given, own, found):
+    """Fill ``found`` (C,): a cell's ``own`` (C,), and what those around it give, (I, 9, C), as ``around`` says."""
+    height = around.shape[1] - 2
+    x, y = cell // height, cell % height
     for channel in range(len(found)):
         found[channel] = own[channel]
-    for i in range(max(1 - x, 0), min(width - x + 1, 3)):
-        for j in range(max(1 - y, 0), min(height - y + 1, 3)):
-            added = given[index[(x + i - 1) * height + y + j - 1], i * 3 + j]
-            for channel in range(len(found)):
-                found[channel] += added[channel]
+    for row in range(3):
+        left, middle = given[around[x + row, y], 3 * row], given[around[x + row, y + 1], 3 * row + 1]
+        right = given[around[x + row, y + 2], 3 * row + 2]
+        for channel in range(len(found)):
+            found[channel] += left[channel] + middle[channel] + right[channel]
 
 
 @kernel
@@ -186,12 +212,14 @@ def _cut(state, sizes, patches):
 
 @kernel
 def _mix(fields, layers, top, mixed):
-    """Fill ``mixed`` (D,): the ``top`` best of ``fields`` (F, D), which are normalised in place, by their attention."""
-    scores = np.empty(len(fields), np.float32)
+    """Fill ``mixed`` (D,): the ``top`` best of ``fields`` (F, D) by their attention."""
+    scores, scales = np.empty((2, len(fields)), np.float32)
     for field in range(len(fields)):
-        fields[field] += layers.offsets[0]
-        _normalise(fields[field], layers.offsets[1], layers.offsets[2])
-        scores[field] = np.dot(fields[field], layers.attention)
+        numbers = fields[field]
+        for unit in range(len(numbers)):
+            numbers[unit] += layers.field_bias[unit]
+        scales[field] = _scale(numbers)
+        scores[field] = np.dot(numbers, layers.attention) * scales[field]
     highest, total = scores.max(), np.float32(0.0)
     mixed[:] = np.float32(0.0)
     for _ in range(top):
@@ -199,16 +227,11 @@ def _mix(fields, layers, top, mixed):
         weight = np.exp(scores[best] - highest)
         scores[best] = -np.inf
         total += weight
-        for unit in range(len(mixed)):
-            mixed[unit] += weight * fields[best, unit]
+        mixed += weight * scales[best] * fields[best]
     mixed /= total
 
 
 @kernel
-def _normalise(numbers, gain, offset):
-    """Layer normalisation in place, of (D,) numbers."""
-    mean = np.dot(numbers, np.ones_like(numbers)) / np.float32(len(numbers))  # many times as fast as sum
-    numbers -= mean
-    scale = np.float32(1.0) / np.sqrt(np.dot(numbers, numbers) / np.float32(len(numbers)) + np.float32(1e-5))
-    for unit in range(len(numbers)):
-        numbers[unit] = numbers[unit] * scale * gain[unit] + offset[unit]
+def _scale(numbers):
+    """By what normalisation multiplies (D,) numbers whose mean is 0."""
+    return np.float32(1.0) / np.sqrt(np.dot(numbers, numbers) / np.float32(len(numbers)) + EPSILON)
