@@ -168,6 +168,9 @@ class PlanningConfig:
     doubt: float = 0.0
     """What an edge loses each time that the episode was in its first state before and chose the action with which it
     begins: a way that led back is longer than it was thought to be. Not in the paper."""
+    caution: float = 0.0
+    """What an edge loses for its length: one of d steps counts (1 - caution) ** (d * d). The longer an edge, the more
+    often it is not what it seems, so that a way over near vertices should beat a direct one. Not in the paper."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
     truth: tuple[Truth, ...] = ()
@@ -179,7 +182,7 @@ class PlanningConfig:
 
     def __post_init__(self) -> None:
         _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout")
-        _check_shares(self, "doubt")
+        _check_shares(self, "doubt", "caution")
         if self.checkpoints < 0 or self.kept < 2:
             raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and kept {self.kept}")
         if self.regenerate not in get_args(Regenerate):

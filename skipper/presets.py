@@ -42,7 +42,9 @@ FAST = RunConfig(
     checkpoint_every=50_000,
     network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
     generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=4),
-    planning=PlanningConfig(prune_vertices=False, regenerate="step", doubt=0.5, match_states=True),
+    planning=PlanningConfig(
+        prune_vertices=False, regenerate="step", doubt=0.5, caution=0.03, sweeps=16, match_states=True
+    ),
     learning=LearningConfig(
         steps_per_update=24.0,
         learning_starts=2_000,

@@ -10,6 +10,8 @@ from skipper.training.evaluate import Summary, play, summarise
 CHANGES: dict[str, dict[str, Any]] = {
     "nothing": {},
     "no doubt": {"doubt": 0.0},
+    "no caution": {"caution": 0.0},
+    "5 sweeps": {"sweeps": 5},
     "12 vertices kept of 32": {"prune_vertices": True, "kept": 12, "checkpoints": 30},
     "16 vertices": {"prune_vertices": False, "checkpoints": 14},
     "plans on a trigger": {"regenerate": "trigger"},

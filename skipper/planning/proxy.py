@@ -72,7 +72,7 @@ class ProxyProblem(NamedTuple):
 
     vertices: Vertices
     edges: Edges
-    trust: Array  # (B, N, N) by which rewards and discounts were multiplied, 1 where nothing is doubted
+    trust: Array  # (B, N, N) how far each edge is believed, 1 where nothing is doubted
     kept: Array  # (B, N) bool, vertices that survived pruning
     fate: Array  # (B, N, N) of every edge
     values: Values
@@ -175,6 +175,14 @@ def trust_edges(edges: Edges, tried: Array | None, config: PlanningConfig) -> Ar
     return trust
 
 
+def caution_edges(distance: Array, config: PlanningConfig) -> Array:
+    """(B, N, N) less than 1 the longer an edge is estimated to be; true edges need no caution."""
+    if config.caution == 0 or "edges" in config.truth:
+        return np.ones(distance.shape)
+    counted: Array = (1.0 - config.caution) ** np.square(distance)
+    return counted
+
+
 def solve(
     vertices: Vertices, estimate: EstimateEdges, config: PlanningConfig, tried: Array | None = None
 ) -> ProxyProblem:
@@ -188,7 +196,7 @@ def solve(
     usable = fate == Fate.KEPT
     edges = estimated if isinstance(estimated, Edges) else estimated.where(usable)
     trust = trust_edges(edges, tried, config)
-    weight = np.where(usable, trust, 0.0)
+    weight = np.where(usable, trust * caution_edges(edges.distance, config), 0.0)
     values = value_iteration(weight * edges.reward, weight * edges.discount, config.sweeps)
     target = choose_target(values.action[:, CURRENT], usable[:, CURRENT], edges.distance[:, CURRENT])
     return ProxyProblem(vertices, edges, trust, kept, fate, values, target)

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from skipper.config import PlanningConfig
-from skipper.planning.proxy import Edges, Fate, Vertices, judge_edges, keep_vertices, merged_vertices, route, solve
+from skipper.planning.proxy import (
+    Edges,
+    Fate,
+    ProxyProblem,
+    Vertices,
+    judge_edges,
+    keep_vertices,
+    merged_vertices,
+    route,
+    solve,
+)
 
 
 def vertices(count: int, codes: list[int] | None = None) -> Vertices:
@@ -134,6 +144,24 @@ def test_ways_that_led_back_are_doubted():
     assert (problem.trust[0, 1:] == 1).all()
     unknown = solve(vertices, lambda _: found._replace(action=None), PlanningConfig(doubt=0.2), tried)
     assert (unknown.trust == 1).all()
+
+
+def test_caution_prefers_near_vertices_to_a_direct_way():
+    """The goal is 6 steps away, or so it seems, and 3 + 4 steps over a vertex between."""
+    found = edges([[9, 3, 6], [9, 9, 4], [9, 9, 9]], reward=[[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+
+    def solved(**settings) -> ProxyProblem:
+        return solve(vertices(3), lambda _: found, PlanningConfig(**settings))
+
+    bold, cautious = solved(), solved(caution=0.03)
+    assert (bold.target[0], cautious.target[0]) == (2, 1)
+    assert cautious.values.action[0, 0, 2] == pytest.approx(0.97**36)
+    assert cautious.values.action[0, 0, 1] == pytest.approx(0.97**9 * found.discount[0, 0, 1] * 0.97**16)
+    assert solved(caution=0.001).target[0] == 2
+    # The truth needs no caution, whatever it says of ways that do not exist.
+    true = found._replace(distance=np.where(found.distance == 9, np.inf, found.distance))
+    assert solve(vertices(3), lambda _: true, PlanningConfig(caution=0.03, truth=("edges",))).target[0] == 2
+    assert solve(vertices(3), lambda _: true, PlanningConfig(caution=0.03)).target[0] == 1
 
 
 def test_the_route_leads_over_the_best_vertices_to_the_goal():
