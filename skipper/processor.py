@@ -1,6 +1,7 @@
 """Making good use of the processor: threads, and memory that is not given back after every operation."""
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +23,8 @@ def prepare_processor(threads: int) -> None:
     Networks allocate and free the same megabytes at every step. By default glibc returns them to the system each time,
     which then clears them anew: up to a third of the time of small convolutions. Elsewhere only threads are set.
     """
-    torch.set_num_threads(threads)
     _product_libraries().limit(limits=1)
+    torch.set_num_threads(threads)  # after that: on some systems the two share one setting
     if sys.platform == "linux":
         malloc_settings = getattr(ctypes.CDLL(None), "mallopt", None)
         if malloc_settings is not None:
@@ -58,6 +59,12 @@ def _products_alone() -> AbstractContextManager[object]:
     if all(library.num_threads == 1 for library in libraries.lib_controllers):
         return nullcontext()  # as after prepare_processor; to set it takes longer than to see it
     return libraries.limit(limits=1)
+
+
+if hasattr(
+    os, "register_at_fork"
+):  # a copy of the pool would have no threads, and work given to it would wait for ever
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @cache

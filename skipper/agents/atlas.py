@@ -18,7 +18,7 @@ from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
 from skipper.processor import shared
 from skipper.types import Array, Scene
 
-MOST_BYTES = 2**30  # 2,700 scenes of 12x12 cells, 170 of 25x25; with eight votes less than half of that
+MOST_BYTES = 2**31  # 2,850 scenes of 12x12 cells with the preset's heads, 550 with eight votes; 270 and 80 of 25x25
 BYTES_PER_PAIR = 15
 SHARE = 8  # environments for which a thread of their own pays
 
@@ -57,7 +57,7 @@ def _blank(environments: int, cells: int, estimates: Estimates) -> Pages:
 @kernel
 def _unanswered(rows, cells, wanted, answered):
     """(3, P) pages, sources and targets of the ``wanted`` (R, N, N) pairs of ``cells`` (R, N) without an answer."""
-    found, count = np.empty((3, wanted.size), np.int64), 0
+    found, count = np.empty((3, np.count_nonzero(wanted)), np.int64), 0
     for row in range(len(rows)):
         for one in range(cells.shape[1]):
             asked, known = wanted[row, one], answered[rows[row], cells[row, one]]

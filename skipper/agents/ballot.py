@@ -1,13 +1,8 @@
 """Symmetric images of what an agent sees, and what their answers mean for the original."""
 
-from typing import TypeVar
-
 import numpy as np
-from torch import Tensor
 
 from skipper.types import Array, Symmetries
-
-Answers = TypeVar("Answers", Array, Tensor)
 
 
 class Ballot:
@@ -32,7 +27,7 @@ class Ballot:
         which = np.repeat(np.arange(self.votes), len(states))
         return self._symmetries.images(np.concatenate([states] * self.votes), which)
 
-    def renamed(self, answers: Answers, image: int) -> Answers:
+    def renamed(self, answers: Array, image: int) -> Array:
         """(P, A, ...) about the actions of an image, by the names that these have in the original."""
         if self._symmetries is None or image == 0:
             return answers

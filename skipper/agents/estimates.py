@@ -38,7 +38,7 @@ class Estimates:
     def meet(self, states: Array) -> tuple[Array, Array]:
         """What heads are told of states (M, W, H, C), in all images, and whether these end an episode, (M,) bool."""
         sigma = self._partial(observations_tensor(self._ballot.images(states))).numpy()
-        return self.heads.meet(sigma.reshape(self._ballot.votes, len(states), -1).swapaxes(0, 1))
+        return self.heads.meet(sigma.reshape(self._ballot.votes, len(states), sigma.shape[1]).swapaxes(0, 1))
 
 
 def learned_edges(estimates: Estimates, vertices: Vertices) -> LazyEdges:

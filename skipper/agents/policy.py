@@ -67,7 +67,8 @@ class SkipperPolicy:
         remembered, votes = (memory.partial, memory.votes) if memory else (None, 1)
         ballot = Ballot(spec.symmetries, votes)
         self._estimates = Estimates(network.estimators, config.learning.task_discount, remembered, ballot)
-        wanted = atlas and "edges" not in config.planning.truth
+        # It asks nothing of states that the learned head calls terminal.
+        wanted = atlas and not {"edges", "terminal"} & set(config.planning.truth)
         # Edges into the current state go in any case; before that, clustering asks for them.
         back = config.planning.prune_vertices
         self._atlas = Atlas(self._estimates, self._scene, back=back) if wanted else None

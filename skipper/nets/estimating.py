@@ -152,8 +152,16 @@ def _apply(layer, rows, found, rectified):
 @kernel
 def _meet(partial, first, ending, ends, terminal):
     """Fill ``ends`` (M, V, columns, H) and ``terminal`` (M,) with what is known of partial states (M, V, D)."""
+    for begin in range(0, len(partial), CHUNK):
+        some = slice(begin, begin + CHUNK)
+        _meet_some(np.ascontiguousarray(partial[some]), first, ending, ends[some], terminal[some])
+
+
+@kernel
+def _meet_some(partial, first, ending, ends, terminal):
+    """As ``_meet``, in one product for each layer."""
     states, images, width = partial.shape
-    rows = np.ascontiguousarray(partial).reshape(states * images, width)
+    rows = partial.reshape(states * images, width)
     _apply(first, rows, ends.reshape(states * images, len(first.bias)), False)
     one = np.empty((len(rows), len(ending[0].bias)), np.float32)
     two, logits = np.empty_like(one), np.empty((len(rows), 2), np.float32)

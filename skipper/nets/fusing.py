@@ -49,7 +49,7 @@ def _fuse(words, codes, parts, contexts, logits, height):
     channels, cells = parts.described.shape[1:]
     hidden, added = np.empty((channels, cells), np.float32), np.empty((9, cells), np.float32)
     for row in range(len(codes)):
-        widen(words[row], parts.given, parts.bias, contexts[row], height)
+        _widen(words[row], parts.given, parts.bias, contexts[row], height)
         turned = np.ascontiguousarray(contexts[row].T)  # (C, S)
         for place in range(codes.shape[1]):
             described = parts.described[codes[row, place]]
@@ -61,7 +61,7 @@ def _fuse(words, codes, parts, contexts, logits, height):
 
 
 @kernel
-def widen(words, given, bias, context, height):
+def _widen(words, given, bias, context, height):
     """Fill ``context`` (S, C), a first convolution: ``words`` (S,) give (V, 9, C) to the cells around them."""
     width = len(words) // height
     context[:] = bias

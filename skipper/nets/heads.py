@@ -88,13 +88,6 @@ def join_pairs(leave, reach, source, target):
     return hidden
 
 
-def of_action(logits: Tensor, action: Tensor) -> Tensor:
-    """(..., A, K) and (...) to the histograms of these actions, (..., K)."""
-    *shape, A, K = logits.shape  # noqa: N806
-    rows = torch.arange(action.numel()) * A + action.flatten()
-    return logits.reshape(-1, K).index_select(0, rows).view(*shape, K)  # whole rows: take_along_dim copies numbers
-
-
 def unit_support(bins: int) -> Tensor:
     """Values and cumulative rewards: evenly from 0 to 1."""
     return torch.linspace(0.0, 1.0, bins)

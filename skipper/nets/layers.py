@@ -96,7 +96,10 @@ def _places(words, sizes):
         for cell in range(words.shape[1]):
             place = 0
             for channel in range(len(sizes)):
-                place = place * sizes[channel] + words[row, cell, channel]
+                word = words[row, cell, channel]
+                if word >= sizes[channel]:
+                    raise IndexError("an observation holds a word that is not in the vocabulary")
+                place = place * sizes[channel] + word
             found[row, cell] = place
     return found
 

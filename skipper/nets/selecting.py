@@ -20,6 +20,7 @@ from skipper.types import Array
 
 EPSILON = np.float32(1e-5)  # of the normalisations
 TOGETHER = 8  # states whose fields stay in the processor's cache
+SPLIT = 256  # states that the library encodes at a time, where it does
 
 
 class Layers(NamedTuple):
@@ -54,7 +55,7 @@ class StillPartialStates:
     def __init__(self, network: PartialStates) -> None:
         self._network, self._watch = network, WeightsWatch(network)
         self._embed = network.encode.embed
-        # Without one, all is a product of large matrices, with which the library is fast.
+        # Without one there are no fields to save time with.
         self._select = network.select if isinstance(network.select, LocalFieldSelector) else None
         self._layers: Layers | None = None  # of the weights as they are
 
@@ -62,8 +63,7 @@ class StillPartialStates:
     def __call__(self, observation: Tensor) -> Tensor:
         """(M, W, H, C) integers to sigma(s), (M, D)."""
         if self._select is None:
-            partial: Tensor = self._network(observation)
-            return partial
+            return torch.cat([self._network(some) for some in observation.split(SPLIT)])
         if self._layers is None or self._watch.changed():
             self._layers = _lay_out(self._network, self._select)
             self._watch.note()
@@ -79,7 +79,7 @@ class StillPartialStates:
 
 
 def _lay_out(network: PartialStates, select: LocalFieldSelector) -> Layers:
-    """Weights into which all of the normalisations but their scale is folded: means taken away, gains, offsets."""
+    """Weights into which the first normalisation is folded but for its scale, and of the last one the mean."""
     block, table = network.encode.mix, network.encode.embed.table()
     before, after, value = select.before, select.after, select.value
     assert block.widen.bias is not None

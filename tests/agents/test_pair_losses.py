@@ -5,7 +5,7 @@ import torch
 
 from skipper.agents.pair_losses import pair_losses
 from skipper.losses import scalar_loss
-from skipper.nets.heads import PairwiseHead, distance_support, of_action, unit_support
+from skipper.nets.heads import PairwiseHead, distance_support, unit_support
 from skipper.nets.layers import seeded_initialisation
 
 STATES, PAIRS = 9, 60
@@ -28,7 +28,7 @@ def test_losses_and_gradients_are_those_of_the_layers(support):
     aim[:4] = torch.tensor([torch.inf, -torch.inf, support[0], support[-1]])  # beyond the ends, and on them
     aim[4:8] = support[1:5]  # on bins
 
-    expected = scalar_loss(of_action(head(partial[source], partial[target]), action), aim, support)
+    expected = scalar_loss(head(partial[source], partial[target])[torch.arange(len(action)), action], aim, support)
     found = pair_losses(head, partial, source, target, action, aim)
 
     torch.testing.assert_close(found, expected)

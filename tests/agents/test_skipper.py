@@ -306,6 +306,15 @@ def test_single_parts_of_the_edges_can_be_true():
     assert (learned.terminal != true.terminal).any()
 
 
+def test_true_endings_do_not_depend_on_what_the_learned_head_says():
+    seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
+    for truth, planned in ((("terminal",), True), ((), False)):
+        actor = agent(truth=truth, edge_threshold=20.0).evaluator(np.random.default_rng(0))
+        with torch.no_grad():
+            actor.policy.network.estimators.terminal[-1].bias[1] += 100.0  # everything is the end, it says
+        assert (actor.plan(seen, goal).fate == Fate.KEPT).any() == planned
+
+
 def test_a_learned_goal_is_where_rewards_were():
     base = configuration()
     settings = replace(base.learning, learning_starts=10**9, learning_rate=3e-3, practice=True)

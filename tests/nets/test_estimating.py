@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from skipper.nets.estimating import CHUNK, StillHeads
-from skipper.nets.heads import PairwiseHead, discount_support, distance_support, of_action, unit_support
+from skipper.nets.heads import PairwiseHead, discount_support, distance_support, unit_support
 from skipper.nets.layers import mlp, seeded_initialisation
 
 WIDTH, ACTIONS, BINS, DISCOUNT = 12, 3, 8, 0.9
@@ -57,7 +57,7 @@ def test_heads_say_what_their_layers_say(images):
     wanted = {"steps": (1, distance, steps), "discount": (1, discount_support(BINS, DISCOUNT), discount)}
     wanted["reward"] = 2, reward, twin.still.rewards(*asked, action)
     for head, support, found in wanted.values():
-        chosen = of_action(twin.means(head, support)[..., None], torch.from_numpy(action))[:, 0]
+        chosen = twin.means(head, support)[np.arange(len(action)), action]
         np.testing.assert_allclose(found, chosen, rtol=1e-5, atol=1e-6)
     with torch.no_grad():
         ending = twin.terminal(torch.from_numpy(twin.partial)).softmax(-1)[..., 1].mean(1) > 0.5
@@ -76,6 +76,23 @@ def test_certain_histograms_are_no_trouble():
     np.testing.assert_allclose(steps, 1.0, rtol=1e-6)
     np.testing.assert_allclose(discount, DISCOUNT, rtol=1e-6)
     np.testing.assert_allclose(twin.still.values(ends, twin.source, twin.target), 0.0, atol=1e-20)
+
+
+def test_the_number_of_threads_changes_nothing():
+    twin = Twin()
+    many = np.random.default_rng(1).normal(size=(3 * CHUNK + 7, 1, WIDTH)).astype(np.float32)
+    pairs = np.arange(len(many)), np.arange(len(many))[::-1].copy()
+    found, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            ends, terminal = twin.still.meet(many)
+            ways = twin.still.ways(ends, *pairs)
+            found.append((ends, terminal, *ways, twin.still.rewards(ends, *pairs, ways[0])))
+    finally:
+        torch.set_num_threads(before)
+    for one, three in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, three)
 
 
 def test_new_weights_are_noticed_and_no_pairs_are_no_trouble():

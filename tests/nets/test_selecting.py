@@ -9,7 +9,7 @@ from skipper.envs.spec import environment_spec
 from skipper.envs.tasks import training_tasks
 from skipper.nets.layers import seeded_initialisation
 from skipper.nets.partial import PartialStates
-from skipper.nets.selecting import StillPartialStates
+from skipper.nets.selecting import SPLIT, StillPartialStates
 
 
 def network(world: WorldConfig, **settings) -> PartialStates:
@@ -32,7 +32,7 @@ def states(world: WorldConfig, count: int) -> torch.Tensor:
 @pytest.mark.parametrize("abstract", [True, False])
 def test_it_is_the_same_function(size, abstract):
     world = WorldConfig(*size)
-    layers, seen = network(world, spatial_abstraction=abstract), states(world, 37)
+    layers, seen = network(world, spatial_abstraction=abstract), states(world, SPLIT + 5)
     torch.testing.assert_close(StillPartialStates(layers)(seen), layers(seen).detach(), rtol=1e-4, atol=1e-5)
 
 
@@ -42,6 +42,14 @@ def test_states_beside_a_state_do_not_change_it():
     order = torch.from_numpy(np.random.default_rng(1).permutation(20))
     torch.testing.assert_close(still(seen[order]), still(seen)[order], rtol=1e-5, atol=1e-6)
     assert still(seen[:0]).shape == (0, 24)
+
+
+def test_words_that_nobody_knows_are_refused():
+    world = WorldConfig(6, 6)
+    still, seen = StillPartialStates(network(world)), states(world, 2)
+    seen[1, 3, 3, 0] = 255
+    with pytest.raises(IndexError, match="vocabulary"):
+        still(seen)
 
 
 def test_new_weights_are_noticed():
