@@ -175,12 +175,20 @@ def trust_edges(edges: Edges, tried: Array | None, config: PlanningConfig) -> Ar
     return trust
 
 
-def caution_edges(distance: Array, config: PlanningConfig) -> Array:
-    """(B, N, N) less than 1 the longer an edge is estimated to be; true edges need no caution."""
-    if config.caution == 0 or "edges" in config.truth:
-        return np.ones(distance.shape)
-    counted: Array = (1.0 - config.caution) ** np.square(distance)
-    return counted
+def weigh_edges(distance: Array, usable: Array, trust: Array, config: PlanningConfig) -> Array:
+    """(B, N, N) what edges count: as far as they are trusted, and less the longer they are; 0 where not ``usable``."""
+    caution = 0.0 if "edges" in config.truth else config.caution  # the truth needs none
+    weight = np.zeros(distance.shape)
+    _weigh(*(column.reshape(-1) for column in (distance, usable, trust)), 1.0 - caution, weight.reshape(-1))
+    return weight
+
+
+@kernel
+def _weigh(distance, usable, trust, left, weight):
+    """Fill ``weight`` (E,) of edges (E,), where these are usable; of one with one step ``left`` is left."""
+    for edge in range(len(weight)):
+        if usable[edge]:
+            weight[edge] = trust[edge] * left ** (distance[edge] * distance[edge])
 
 
 def solve(
@@ -196,7 +204,7 @@ def solve(
     usable = fate == Fate.KEPT
     edges = estimated if isinstance(estimated, Edges) else estimated.where(usable)
     trust = trust_edges(edges, tried, config)
-    weight = np.where(usable, trust * caution_edges(edges.distance, config), 0.0)
+    weight = weigh_edges(edges.distance, usable, trust, config)
     values = value_iteration(weight * edges.reward, weight * edges.discount, config.sweeps)
     target = choose_target(values.action[:, CURRENT], usable[:, CURRENT], edges.distance[:, CURRENT])
     return ProxyProblem(vertices, edges, trust, kept, fate, values, target)

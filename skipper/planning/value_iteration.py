@@ -39,6 +39,8 @@ def _sweep(reward, discount, sweeps, q, v):
                     q[problem, one, two] = value
                     best = max(best, value)
                 v[problem, one] = best
+            if np.array_equal(before, v[problem]):
+                break  # nothing would change any more
 
 
 def choose_target(q: Array, possible: Array, distance: Array) -> Array:
