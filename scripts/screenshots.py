@@ -12,7 +12,7 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from skipper.training.load import load
-from skipper.viewer.export import to_html
+from skipper.viewer.record import to_html
 from skipper.viewer.gallery import gallery
 
 IMAGES = Path("docs/images")

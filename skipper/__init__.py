@@ -9,8 +9,8 @@ __all__ = ["load"]
 
 register(
     id="skipper/LavaWorld-v0",
-    entry_point="skipper.envs.gym_env:LavaWorldEnv",
-    vector_entry_point="skipper.envs.vector:LavaVectorEnv",
+    entry_point="skipper.envs.lava.env:LavaWorldEnv",
+    vector_entry_point="skipper.envs.lava.vector_env:LavaVectorEnv",
 )
 
 

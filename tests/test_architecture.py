@@ -70,8 +70,8 @@ def test_imports_go_downwards(path):
 @pytest.mark.parametrize(
     ("room", "source"),
     [
-        ("envs", "import skipper.agents.fixed"),
-        ("agents", "from skipper.envs.oracle import LavaOracle\nfrom skipper.training.evaluate import play"),
+        ("envs", "import skipper.agents.baselines"),
+        ("agents", "from skipper.envs.lava.oracle import LavaOracle\nfrom skipper.training.evaluate import play"),
         ("experiments", "def late():\n    from skipper.benchmarks.world import bench_world"),
     ],
 )

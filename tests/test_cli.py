@@ -8,8 +8,8 @@ import pytest
 
 from skipper.cli import main
 from skipper.experiments.ablate import CHANGES
-from skipper.training.diagnose import REPLACED
-from skipper.training.folder import read_config
+from skipper.analysis.oracle_substitution import REPLACED
+from skipper.training.run_folder import read_config
 
 PRETRAINED = Path(__file__).parents[1] / "pretrained" / "skipper-regen-50"
 

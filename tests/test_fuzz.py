@@ -11,7 +11,7 @@ import pytest
 
 import skipper
 from skipper.presets import DEBUG
-from skipper.training.train import train
+from skipper.training.run import train
 
 FILES = 500
 SHORT = replace(DEBUG, steps=400, checkpoint_every=400)

@@ -7,9 +7,9 @@ import torch
 
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.config import LearningConfig, NetworkConfig, ReplayConfig, WorldConfig
-from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import Tasks, training_tasks
-from skipper.envs.vector import LavaVectorEnv
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import Tasks, training_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.presets import PAPER
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop

@@ -6,17 +6,17 @@ from functools import cache
 import numpy as np
 import torch
 
-from skipper.agents.policy import SkipperActor, SkipperPolicy
-from skipper.agents.skipper import SkipperAgent
+from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
+from skipper.agents.skipper.agent import SkipperAgent
 from skipper.config import RunConfig, WorldConfig
-from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import Tasks, training_tasks
-from skipper.envs.vector import LavaVectorEnv
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import Tasks, training_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.planning.proxy import Edges
 from skipper.presets import preset
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
-from skipper.training.truth import estimate_truth, generator_truth
+from skipper.analysis.oracle_metrics import estimate_truth, generator_truth
 
 SIX = WorldConfig(6, 6, difficulty=0.4, max_steps=32)
 

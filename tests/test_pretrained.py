@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import skipper
-from skipper.envs.tasks import evaluation_tasks
+from skipper.envs.lava.tasks import evaluation_tasks
 
 PRETRAINED = Path(__file__).parents[1] / "pretrained"
 FOLDERS = sorted(path.name for path in PRETRAINED.iterdir())

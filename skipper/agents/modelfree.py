@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skipper.agents.ballot import Ballot
-from skipper.agents.base import (
+from skipper.nets.ensemble import Ballot
+from skipper.agents.learning_core import (
     EpsilonGreedy,
     LearningCore,
     explore,
@@ -22,7 +22,7 @@ from skipper.config import NetworkConfig, RunConfig
 from skipper.losses import return_target, scalar_loss, weighted_mean
 from skipper.nets.heads import PairwiseHead, unit_support
 from skipper.nets.layers import seeded_initialisation
-from skipper.nets.partial import PartialStates
+from skipper.nets.partial_states import PartialStates
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from skipper.agents.fixed import OptimalAgent, RandomAgent
+from skipper.agents.baselines import OptimalAgent, RandomAgent
 from skipper.config import RunConfig, nearest_name
 from skipper.presets import preset
 from skipper.types import Agent, Array, EnvironmentSpec, Learner, oracle_of
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
 
 def _skipper_oracle(given: Ingredients) -> Agent:
-    from skipper.agents.policy import untrained_skipper
+    from skipper.agents.skipper.policy import untrained_skipper
 
     return untrained_skipper(preset("paper", "skipper-oracle"), given.spec, given.rng)
 
@@ -66,8 +66,8 @@ def _modelfree() -> Kind:
 
 
 def _skipper() -> Kind:
-    from skipper.agents.policy import play_skipper
-    from skipper.agents.skipper import SkipperAgent
+    from skipper.agents.skipper.policy import play_skipper
+    from skipper.agents.skipper.agent import SkipperAgent
 
     return Kind(SkipperAgent, play_skipper)
 

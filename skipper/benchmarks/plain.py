@@ -8,7 +8,7 @@ from collections import deque
 
 import numpy as np
 
-from skipper.envs.tasks import Tasks
+from skipper.envs.lava.tasks import Tasks
 
 MOVES = ((1, 0), (0, 1), (-1, 0), (0, -1))
 Cell = tuple[int, int]

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from skipper.agents.base import observations_tensor
-from skipper.agents.checkpoints import Memory, SkipperNetwork
-from skipper.agents.policy import SkipperActor, SkipperPolicy
+from skipper.agents.learning_core import observations_tensor
+from skipper.agents.skipper.vertices import Memory, SkipperNetwork
+from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
-from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import evaluation_tasks
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import evaluation_tasks
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import solve
-from skipper.processor import prepare_processor
+from skipper.runtime.threads import prepare_processor
 from skipper.training.load import load
 from skipper.types import Array
 

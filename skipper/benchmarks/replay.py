@@ -7,7 +7,7 @@ import numpy as np
 
 from skipper.benchmarks.machine import describe_machine
 from skipper.config import ReplayConfig
-from skipper.replay.buffer import Replay
+from skipper.replay.store import Replay
 from skipper.replay.episodes import Episode
 
 STEPS = 32  # of each episode

@@ -7,15 +7,15 @@ from time import perf_counter
 from typing import Any
 
 from skipper.agents.registry import learner_kind
-from skipper.agents.skipper import SkipperAgent
-from skipper.agents.student import StudentProcess
+from skipper.agents.skipper.agent import SkipperAgent
+from skipper.agents.skipper.update_process import StudentProcess
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
-from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import training_tasks
-from skipper.envs.vector import LavaVectorEnv
-from skipper.processor import peak_memory_mb, prepare_processor
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import training_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.runtime.threads import peak_memory_mb, prepare_processor
 from skipper.training.loop import Loop
 
 WARM_UP = 2_000  # environment steps before the first update that counts

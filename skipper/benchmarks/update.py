@@ -17,12 +17,12 @@ from skipper.agents.registry import learner_kind
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.config import RunConfig
-from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import training_tasks
-from skipper.envs.vector import LavaVectorEnv
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import training_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.layers import seeded_initialisation
 from skipper.presets import preset
-from skipper.processor import prepare_processor
+from skipper.runtime.threads import prepare_processor
 from skipper.training.loop import Loop
 from skipper.types import Learner
 

@@ -11,12 +11,12 @@ import numpy as np
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.plain import draw_plain
 from skipper.config import WorldConfig
-from skipper.envs.gym_env import LavaWorldEnv
-from skipper.envs.lava import Rules, draw_tasks, empty_table
-from skipper.envs.oracle import action_values, shortest_distances
+from skipper.envs.lava.env import LavaWorldEnv
+from skipper.envs.lava.layout import Rules, draw_tasks, empty_table
+from skipper.envs.lava.oracle import action_values, shortest_distances
 from skipper.envs.rng import stream_states
-from skipper.envs.tasks import training_tasks
-from skipper.envs.vector import LavaVectorEnv
+from skipper.envs.lava.tasks import training_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
 
 ENVIRONMENTS = 1024
 TASKS = 50

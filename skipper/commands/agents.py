@@ -13,7 +13,7 @@ from rich.console import Console
 from skipper.agents.registry import FIXED
 from skipper.commands.shared import WorldOptions, evaluate, has_screen, results_table, sides, task_sets
 from skipper.config import EVALUATION_DIFFICULTIES, RunConfig, WorldConfig
-from skipper.envs.tasks import training_tasks
+from skipper.envs.lava.tasks import training_tasks
 from skipper.training.load import load
 from skipper.types import Agent
 
@@ -40,7 +40,7 @@ class Train:
     def run(self) -> None:
         """Train to the end, or until Ctrl-C."""
         from skipper.training.progress import ProgressDisplay
-        from skipper.training.train import train
+        from skipper.training.run import train
 
         config = self.config
         if self.size is not None:
@@ -131,7 +131,7 @@ class Demo:
     def run(self) -> None:
         """Train, print the table and write the pictures."""
         from skipper.experiments.demo import draw_figures, train_for  # matplotlib is slow to import
-        from skipper.viewer.export import to_html
+        from skipper.viewer.record import to_html
         from skipper.viewer.gallery import gallery
 
         console = Console()

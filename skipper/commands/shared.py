@@ -9,8 +9,8 @@ from rich.table import Table
 
 from skipper.agents.registry import Ingredients, make_fixed
 from skipper.config import Dynamics, WorldConfig
-from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import Tasks, evaluation_tasks
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import Tasks, evaluation_tasks
 from skipper.training.evaluate import Summary, play, summarise
 from skipper.types import Agent
 

@@ -40,8 +40,8 @@ class Diagnose:
 
     def run(self) -> None:
         """Print both tables or the object."""
-        from skipper.training.diagnose import diagnose, examine, load_patient
-        from skipper.training.folder import read_config
+        from skipper.analysis.oracle_substitution import diagnose, examine, load_patient
+        from skipper.training.run_folder import read_config
 
         world = self.world.changed(read_config(self.run_folder).world)
         patient = load_patient(self.run_folder, world)
@@ -77,8 +77,8 @@ class Ablate:
     def run(self) -> None:
         """Print the table or the object."""
         from skipper.experiments.ablate import ablate
-        from skipper.training.diagnose import load_patient
-        from skipper.training.folder import read_config
+        from skipper.analysis.oracle_substitution import load_patient
+        from skipper.training.run_folder import read_config
 
         sets = task_sets(read_config(self.run_folder).world, self.difficulties, self.episodes, self.seed)
         changed = ablate(load_patient(self.run_folder), sets, self.seed)
@@ -110,7 +110,7 @@ class Compare:
 
     def run(self) -> None:
         """Print the table or the object."""
-        from skipper.experiments.compare import compare, read_results
+        from skipper.analysis.statistics import compare, read_results
 
         result = compare(*([read_results(path) for path in paths] for paths in (self.better, self.worse)))
         if self.json:
@@ -139,7 +139,7 @@ class Plot:
 
     def run(self) -> None:
         """Write the picture."""
-        from skipper.experiments.plots import draw_learning_curves
+        from skipper.analysis.plots import draw_learning_curves
         from skipper.training.recorder import read_evaluations
 
         if not self.runs:

@@ -52,7 +52,7 @@ class Watch:
 
     def run(self) -> None:
         """Play, and write what was asked for."""
-        from skipper.viewer.export import to_html
+        from skipper.viewer.record import to_html
         from skipper.viewer.gallery import gallery
 
         if self.each is not None and self.each < 1:
@@ -84,7 +84,7 @@ class Watch:
             return drawn
         if not 0 <= self.episode < len(data["episodes"]):
             raise ValueError(f"--episode wants one of the {len(data['episodes'])} episodes, from 0, got {self.episode}")
-        from skipper.experiments.plots import animate_episode, draw_moment  # matplotlib is slow to import
+        from skipper.analysis.plots import animate_episode, draw_moment  # matplotlib is slow to import
 
         if self.png is not None:
             last = len(data["episodes"][self.episode]["steps"])

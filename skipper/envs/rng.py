@@ -10,7 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
-from skipper.kernels import kernel
+from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)

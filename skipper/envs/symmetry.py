@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skipper.envs.lava import DX, DY
+from skipper.envs.lava.layout import DX, DY
 from skipper.types import Array, Symmetries
 
 FLIPS = [np.diag(signs) for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1))]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from skipper.envs.tasks import Tasks
-from skipper.training.diagnose import Patient
+from skipper.envs.lava.tasks import Tasks
+from skipper.analysis.oracle_substitution import Patient
 from skipper.training.evaluate import Summary, play, summarise
 
 # The name of a row, and what is changed in it.

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from skipper.config import EvaluationConfig
-from skipper.envs.tasks import Tasks
-from skipper.experiments.plots import draw_learning_curves, draw_moment, draw_tasks
+from skipper.envs.lava.tasks import Tasks
+from skipper.analysis.plots import draw_learning_curves, draw_moment, draw_tasks
 from skipper.presets import preset
 from skipper.training.progress import ProgressDisplay
 from skipper.training.recorder import read_evaluations
-from skipper.training.train import Stop, train
+from skipper.training.run import Stop, train
 
 STEPS = 150_000  # about what two cores take in the time
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from skipper.config import GeneratorConfig
-from skipper.nets.fusing import Parts, fuse
+from skipper.nets.compiled.fuser import Parts, fuse
 from skipper.nets.layers import BagOfWords, ResidualBlock, WeightsWatch
 from skipper.types import Array, EnvironmentSpec
 

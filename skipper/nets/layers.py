@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from skipper.kernels import kernel
+from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 

@@ -7,7 +7,7 @@ needs no random start and ends in a cost that the alternating search of the pape
 
 import numpy as np
 
-from skipper.kernels import kernel
+from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from skipper.config import PlanningConfig
-from skipper.hashing import content_hashes
-from skipper.kernels import kernel
+from skipper.runtime.hashing import content_hashes
+from skipper.runtime.jit import kernel
 from skipper.planning.medoids import k_medoids
 from skipper.planning.value_iteration import Values, choose_target, value_iteration
 from skipper.types import Array

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skipper.kernels import kernel
+from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 TIE = 1e-5

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skipper.kernels import kernel
+from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 

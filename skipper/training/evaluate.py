@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from skipper.config import RunConfig, Start
-from skipper.envs.tasks import Tasks, evaluation_tasks
-from skipper.envs.vector import LavaVectorEnv
+from skipper.envs.lava.tasks import Tasks, evaluation_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.types import Agent, Array, Learner, TimeStep
 
 

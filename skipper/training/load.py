@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
-from skipper.agents.policy import SkipperActor
+from skipper.agents.skipper.policy import SkipperActor
 from skipper.agents.registry import learner_kind
 from skipper.config import RunConfig
-from skipper.envs.spec import environment_spec
+from skipper.envs.lava.family import environment_spec
 from skipper.planning.proxy import ProxyProblem
 from skipper.presets import VARIANTS, as_variant
-from skipper.training.folder import read_config, read_weights
+from skipper.training.run_folder import read_config, read_weights
 from skipper.types import Agent, Array, TimeStep, scene_of
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skipper.envs.tasks import Tasks, evaluation_tasks
+from skipper.envs.lava.tasks import Tasks, evaluation_tasks
 from skipper.training.load import LoadedAgent
 from skipper.types import Array
-from skipper.viewer.export import Json, page_data, record
+from skipper.viewer.record import Json, page_data, record
 
 OUTCOMES = ("success", "death", "timeout")
 ENOUGH = 400  # tasks that are looked through, at most, for episodes of every outcome

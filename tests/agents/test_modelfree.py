@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.base import EpsilonGreedy, explore, linear_epsilon, named_rng
+from skipper.agents.learning_core import EpsilonGreedy, explore, linear_epsilon, named_rng
 from skipper.agents.modelfree import ModelFreeAgent, ValueNetwork, play_modelfree
-from skipper.agents.optimiser import NotFiniteError, Optimiser
+from skipper.agents.optimizer import NotFiniteError, Optimiser
 from skipper.config import LearningConfig, NetworkConfig, ReplayConfig
 from skipper.nets.heads import PairwiseHead, distance_support
 from skipper.presets import DEBUG

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from skipper.config import WorldConfig
-from skipper.envs.spec import environment_spec
+from skipper.envs.lava.family import environment_spec
 from skipper.envs.symmetry import grid_symmetries
-from skipper.envs.tasks import training_tasks
+from skipper.envs.lava.tasks import training_tasks
 from skipper.types import oracle_of
 
 

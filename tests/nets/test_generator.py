@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.optimiser import Optimiser
+from skipper.agents.optimizer import Optimiser
 from skipper.config import GeneratorConfig, LearningConfig, WorldConfig
-from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import training_tasks
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.generator import (
     CheckpointGenerator,
     bits_to_codes,

@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from skipper.config import NetworkConfig, WorldConfig
-from skipper.envs.spec import environment_spec
+from skipper.envs.lava.family import environment_spec
 from skipper.nets.layers import seeded_initialisation
-from skipper.nets.partial import PartialStates
+from skipper.nets.partial_states import PartialStates
 from skipper.nets.selector import LocalFieldSelector, WholeState
 from skipper.types import EnvironmentSpec
 

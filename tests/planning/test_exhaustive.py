@@ -5,9 +5,9 @@ import pytest
 from numba import njit
 
 from skipper.config import PlanningConfig, WorldConfig
-from skipper.envs.oracle import LavaOracle
-from skipper.envs.scene import LavaScene
-from skipper.envs.tasks import training_tasks
+from skipper.envs.lava.oracle import LavaOracle
+from skipper.envs.lava.scene import LavaScene
+from skipper.envs.lava.tasks import training_tasks
 from skipper.planning.proxy import CURRENT, Edges, Fate, Vertices, merged_vertices, solve
 
 PROBLEMS = 1000

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from skipper.agents.fixed import OptimalAgent, RandomAgent
+from skipper.agents.baselines import OptimalAgent, RandomAgent
 from skipper.config import EVALUATION_DIFFICULTIES, WorldConfig
-from skipper.envs.oracle import LavaOracle
-from skipper.envs.render import scenery_of
-from skipper.envs.tasks import evaluation_tasks, tasks_from_text, training_tasks
+from skipper.envs.lava.oracle import LavaOracle
+from skipper.envs.lava.render import scenery_of
+from skipper.envs.lava.tasks import evaluation_tasks, tasks_from_text, training_tasks
 from skipper.presets import DEBUG
 from skipper.training.evaluate import Episodes, evaluate_learner, play, summarise, wilson_interval
 from skipper.types import Decision, TimeStep

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skipper.config import LearningConfig, WorldConfig
-from skipper.envs.tasks import tasks_from_text
-from skipper.envs.vector import LavaVectorEnv
+from skipper.envs.lava.tasks import tasks_from_text
+from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.training.loop import Loop
 from skipper.types import Decision, TimeStep, Transition
 

@@ -11,11 +11,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from skipper.agents.registry import Ingredients, make_fixed
 from skipper.config import WorldConfig
-from skipper.envs.spec import environment_spec
-from skipper.envs.tasks import Tasks, evaluation_tasks
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import Tasks, evaluation_tasks
 from skipper.training.load import load
 from skipper.types import Agent
-from skipper.viewer.export import page_data, record, to_html
+from skipper.viewer.record import page_data, record, to_html
 
 PRETRAINED = Path(__file__).parents[2] / "pretrained"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -1,0 +1,1 @@
+"""Skipper: decisions by planning over imagined checkpoints, and how its networks learn."""

@@ -1,0 +1,1 @@
+"""What trained agents get right, by ground truth, statistics and figures."""

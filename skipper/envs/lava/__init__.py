@@ -1,0 +1,1 @@
+"""The lava world: its layouts, tasks, environments and exact ground truth."""

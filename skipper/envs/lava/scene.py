@@ -1,0 +1,50 @@
+"""Where the agent is in an observation, and the same scene with the agent elsewhere."""
+
+import numpy as np
+
+from skipper.envs.lava.layout import AGENT, AGENT_COLOUR, GOAL, SCENERY_COLOUR
+from skipper.envs.lava.render import scenery_of
+from skipper.runtime.jit import kernel
+from skipper.types import Array
+
+
+class LavaScene:
+    """Knows how the lava world draws its agent; networks that imagine a cell are given a picture by it."""
+
+    def scenery(self, observations: Array) -> Array:
+        """(B, W, H) objects without the agents: equal for all states of a task, different for different tasks."""
+        return scenery_of(observations)[0]
+
+    def agent_cell(self, observations: Array) -> Array:
+        """(B,) cells of the agents in observations (B, W, H, C)."""
+        return _cell_where(observations[..., 0] == AGENT)
+
+    def goal_cell(self, observations: Array) -> Array:
+        """(B,) cells of the goals, also where agents stand on them."""
+        return _cell_where(self.scenery(observations) == GOAL)
+
+    def place_agent(self, observations: Array, cells: Array) -> Array:
+        """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""
+        scenery = self.scenery(observations)
+        placed = _place(scenery.reshape(len(scenery), -1), cells)
+        return placed.reshape(*cells.shape, *observations.shape[1:])
+
+
+@kernel
+def _place(scenery, cells):
+    """(B, N, S, 2) observations of ``scenery`` (B, S) with the agent at each of ``cells`` (B, N)."""
+    placed = np.empty((*cells.shape, scenery.shape[1], 2), np.uint8)
+    for row in range(len(scenery)):
+        for vertex in range(cells.shape[1]):
+            for cell in range(scenery.shape[1]):
+                placed[row, vertex, cell, 0] = scenery[row, cell]
+                placed[row, vertex, cell, 1] = SCENERY_COLOUR[scenery[row, cell]]
+            cell = cells[row, vertex]
+            placed[row, vertex, cell, 0] = AGENT
+            placed[row, vertex, cell, 1] = AGENT_COLOUR[scenery[row, cell]]
+    return placed
+
+
+def _cell_where(there: Array) -> Array:
+    """(B,) the cell that is true in each of (B, W, H) bool; B may be 0."""
+    return there.reshape(len(there), there.shape[1] * there.shape[2]).argmax(-1)

@@ -1,0 +1,1 @@
+"""Compiled twins of frozen modules; only ``nets.frozen`` chooses between a module and its twin."""

@@ -1,0 +1,1 @@
+"""What the machine needs: compiled functions, threads, hashes."""

@@ -1,0 +1,150 @@
+"""The run folder, the same for every agent: configuration, records, weights, checkpoints; and who may write it."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from skipper.config import RunConfig, content_hash, differences, from_dict, to_dict
+from skipper.training.state_file import DamagedFileError, read_state, write_atomically, write_state
+from skipper.types import Array
+
+CONFIG, WEIGHTS, CHECKPOINTS = "config.json", "weights.safetensors", "checkpoints"
+KEPT = 2  # checkpoints
+
+
+class RunFolder:
+    """Owns a run folder for writing, one process at a time."""
+
+    def __init__(self, path: Path, config: RunConfig) -> None:
+        self.path, self.config = path, config
+        self._hash = content_hash(config)
+        self._lock = FileLock(path / ".lock", timeout=0)
+
+    def __enter__(self) -> "RunFolder":
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.path, os.W_OK):
+            raise OSError(f"{self.path} cannot be written")
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise ValueError(f"{self.path} is in use by another process") from None
+        try:
+            self._claim()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def _claim(self) -> None:
+        """Write the configuration into a new folder; an old one must hold the same."""
+        if not (self.path / CONFIG).exists():
+            # A process may have died between making the folder and writing its configuration.
+            foreign = {path.name for path in self.path.iterdir()} - {".lock", f".{CONFIG}.partial"}
+            if foreign:
+                raise ValueError(
+                    f"{self.path} is no run folder and not empty (it holds {min(foreign)!r}); choose another"
+                )
+            text = config_text(self.config)
+            write_atomically(self.path / CONFIG, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+        other = read_config(self.path)
+        if changed := differences(other, self.config):
+            raise ValueError(f"{self.path} holds a run with another configuration ({'; '.join(changed)})")
+        (self.path / CHECKPOINTS).mkdir(exist_ok=True)
+        for torn in (self.path / CHECKPOINTS).glob(".*.partial"):  # left by a process that was killed while writing
+            torn.unlink()
+
+    def save_weights(self, step: int, weights: dict[str, Array]) -> None:
+        """What acting needs, overwriting older weights."""
+        state = {"run": self._hash, "step": step, "weights": weights}
+        write_state(self.path / WEIGHTS, "weights", state)
+
+    def save_checkpoint(self, step: int, state: dict[str, Any]) -> None:
+        """All that resuming needs; only the last few are kept."""
+        entry = {"run": self._hash, "step": step, "state": state}
+        write_state(self._checkpoint(step), "checkpoint", entry)
+        for old in sorted((self.path / CHECKPOINTS).glob("step-*.safetensors"))[:-KEPT]:
+            old.unlink()
+
+    def restore_latest(self, restore: Callable[[dict[str, Any]], None]) -> tuple[bool, list[str]]:
+        """Hand the newest checkpoint that can be trusted to ``restore``.
+
+        Returns whether there was one, and why newer ones were refused; those are put aside, so that they do not
+        outlive the good ones. Where all are refused nothing is touched.
+        """
+        refused: dict[Path, str] = {}
+        for path in sorted((self.path / CHECKPOINTS).glob("step-*.safetensors"), reverse=True):
+            try:
+                restore(self._read_checkpoint(path))
+            except DamagedFileError as error:
+                refused[path] = str(error)
+            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+                refused[path] = f"{path} does not fit this version of the program ({type(error).__name__})"
+            else:
+                for old in refused:
+                    old.rename(old.with_suffix(".refused"))
+                return True, list(refused.values())
+        if refused:
+            raise DamagedFileError(f"no checkpoint can be used: {'; '.join(refused.values())}")
+        return False, []
+
+    def _read_checkpoint(self, path: Path) -> dict[str, Any]:
+        entry = read_entry(path, "checkpoint", {"run": str, "step": int, "state": dict})
+        if entry["run"] != self._hash:
+            raise DamagedFileError(f"{path} belongs to another run")
+        if path != self._checkpoint(entry["step"]):
+            raise DamagedFileError(f"{path} is the checkpoint of step {entry['step']} under another name")
+        state: dict[str, Any] = entry["state"]
+        return state
+
+    def _checkpoint(self, step: int) -> Path:
+        return self.path / CHECKPOINTS / f"step-{step:012d}.safetensors"
+
+
+def read_config(path: Path) -> RunConfig:
+    """The configuration of the run in a folder."""
+    file = path / CONFIG
+    try:
+        text = file.read_text(encoding="utf-8")
+        entry = json.loads(text)
+    except FileNotFoundError:
+        raise ValueError(f"{path} is not a run folder: it has no {CONFIG}") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise DamagedFileError(f"{file} cannot be read: {type(error).__name__}") from None
+    if not isinstance(entry, dict) or entry.keys() != {"hash", "config"}:
+        raise DamagedFileError(f"{file} is no configuration: it needs 'hash' and 'config'")
+    config = from_dict(RunConfig, entry["config"], str(file))
+    if text != config_text(config):  # to the byte: what was written by hand may not be what its author meant
+        raise DamagedFileError(f"{file} was changed: its content does not match its hash")
+    return config
+
+
+def config_text(config: RunConfig) -> str:
+    """What ``config.json`` holds."""
+    return json.dumps({"hash": content_hash(config), "config": to_dict(config)}, indent=2) + "\n"
+
+
+def read_weights(path: Path, config: RunConfig) -> dict[str, Array]:
+    """The weights of the run in a folder, which must be those of its configuration."""
+    entry = read_entry(path / WEIGHTS, "weights", {"run": str, "step": int, "weights": dict})
+    if entry["run"] != content_hash(config):
+        raise DamagedFileError(f"{path / WEIGHTS} belongs to another run than {path / CONFIG}")
+    weights: dict[str, Array] = entry["weights"]
+    if not all(isinstance(array, np.ndarray) for array in weights.values()):
+        raise DamagedFileError(f"{path / WEIGHTS} holds something else than weights")
+    return weights
+
+
+def read_entry(path: Path, kind: str, wanted: dict[str, type]) -> dict[str, Any]:
+    """A verified file whose fields are the wanted ones, of the wanted types."""
+    entry = read_state(path, kind)
+    if {name: type(value) for name, value in entry.items()} != wanted:
+        raise DamagedFileError(f"{path} does not hold what a {kind} of this version holds")
+    return entry

@@ -1,0 +1,63 @@
+"""Imagining again, against imagining anew."""
+
+import numpy as np
+import pytest
+import torch
+
+from skipper.config import GeneratorConfig, WorldConfig
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import training_tasks
+from skipper.nets import imagination
+from skipper.nets.generator import CheckpointGenerator, distinct_codes
+from skipper.nets.compiled.imagination import Imagination
+from skipper.nets.layers import seeded_initialisation
+
+TASKS = 5
+
+
+def parted(world: WorldConfig) -> CheckpointGenerator:
+    """A generator whose codes name many different cells, and whose contexts matter."""
+    with seeded_initialisation(0):
+        generator = CheckpointGenerator(GeneratorConfig(generator_width=8), environment_spec(world))
+    with torch.no_grad():
+        for parameter in generator.fuse.parameters():
+            parameter *= 3.0
+    return generator
+
+
+@pytest.mark.parametrize("size", [(12, 12), (7, 5), (3, 3)])
+def test_cells_are_those_of_the_generator_wherever_the_agent_goes(size, monkeypatch):
+    world = WorldConfig(*size)
+    tasks, generator, rng = training_tasks(world, TASKS, seed=0), parted(world), np.random.default_rng(0)
+    remembering = Imagination(generator)
+    looked = []
+    fuse = imagination.fuse
+    monkeypatch.setattr(imagination, "fuse", lambda words, *rest: looked.append(len(words)) or fuse(words, *rest))
+    seen = set()
+    for _ in range(12):
+        rows = np.flatnonzero(rng.random(TASKS) < 0.8)
+        if not len(rows):
+            continue
+        states = torch.from_numpy(tasks.observe(rows, rng.integers(world.cells, size=len(rows))))
+        codes = distinct_codes(len(rows), 20, 6, rng)
+        logits = generator.imagine(states, torch.from_numpy(codes))
+        found = remembering.cells(rows, states, codes)
+        # Sums in another order: where two cells are equally likely, either may be named.
+        named = np.take_along_axis(logits.numpy(), found[..., None], -1)[..., 0]
+        np.testing.assert_allclose(named, logits.amax(-1).numpy(), atol=1e-4)
+        seen |= set(found.ravel().tolist())
+    assert len(seen) > 4
+    assert sum(looked) <= 2 * TASKS  # once for each scene; the first call may not have shown them all
+
+
+def test_other_scenes_and_other_weights_are_looked_at_anew():
+    world = WorldConfig(9, 9)
+    tasks, generator = training_tasks(world, 2, seed=0), parted(world)
+    remembering, codes, row = Imagination(generator), np.arange(64)[None], np.zeros(1, np.int64)
+    for task in (0, 1, 0):
+        state = torch.from_numpy(tasks.observe(np.array([task]), np.array([40])))
+        for _ in range(2):
+            expected = generator.imagine(state, torch.from_numpy(codes)).argmax(-1).numpy()
+            assert (remembering.cells(row, state, codes) == expected).mean() > 0.95
+            with torch.no_grad():
+                generator.fuse.unfold.weight *= -1.0

@@ -1,0 +1,266 @@
+import json
+import os
+import signal
+from dataclasses import replace
+from io import StringIO
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+import skipper
+from skipper.agents.modelfree import ModelFreeAgent
+from skipper.presets import DEBUG
+from skipper.training.run_folder import read_config, read_weights
+from skipper.training.progress import ProgressDisplay
+from skipper.training.run import Silence, Stop, train
+from skipper.training.state_file import read_state
+
+SHORT = replace(DEBUG, steps=800)
+
+
+class Watcher(Silence):
+    """Counts what it is shown; stops the run or breaks it at a given step."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.evaluations: list[int] = []
+        self.last = 0
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def progress(self, step: int, metrics: dict[str, float]) -> None:
+        self.last = step
+
+    def evaluation(self, step, results) -> None:
+        self.evaluations.append(step)
+
+
+class StopAt(Watcher):
+    def __init__(self, step: int, stop: Stop) -> None:
+        super().__init__()
+        self._step, self._stop = step, stop
+
+    def progress(self, step: int, metrics: dict[str, float]) -> None:
+        super().progress(step, metrics)
+        self._stop.asked = self._stop.asked or step >= self._step
+
+
+def files(path) -> dict[str, bytes]:
+    return {name: (path / name).read_bytes() for name in ("config.json", "evaluations.jsonl", "weights.safetensors")}
+
+
+def test_a_run_leaves_its_folder(tmp_path):
+    watcher = Watcher()
+    assert train(SHORT, tmp_path / "run", watcher)
+    names = {path.name for path in (tmp_path / "run").iterdir()} - {".lock"}
+    assert names == {
+        "config.json",
+        "evaluations.jsonl",
+        "metrics.jsonl",
+        "weights.safetensors",
+        "checkpoints",
+        "tensorboard",
+    }
+    assert watcher.evaluations == [0, 500, 800]
+    records = [json.loads(line) for line in (tmp_path / "run" / "evaluations.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in records] == [0, 500, 800]
+    assert set(records[0]) == {"step", "training", "0.25", "0.35", "0.45", "0.55"}
+    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in metrics] == [200, 400, 600, 800]
+    assert "loss" not in metrics[0]
+    assert metrics[-1]["loss"] > 0
+    assert metrics[-1]["steps_per_s"] > 0
+
+
+def test_the_seed_decides_the_run(tmp_path):
+    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
+        train(replace(SHORT, seed=seed), tmp_path / name)
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+    assert files(tmp_path / "one")["weights.safetensors"] != files(tmp_path / "three")["weights.safetensors"]
+
+
+def test_half_and_half_is_the_whole(tmp_path):
+    train(SHORT, tmp_path / "whole")
+    for step in (36, 300, 444, 700):  # before learning, between checkpoints, and late
+        stop = Stop()
+        assert not train(SHORT, tmp_path / "parts", StopAt(step, stop), stop)
+    watcher = Watcher()
+    assert train(SHORT, tmp_path / "parts", watcher)
+    assert watcher.lines == ["continuing at step 700"]
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+    losses = [
+        [json.loads(line).get("loss") for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("whole", "parts")
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path):
+    train(SHORT, tmp_path)
+    before = files(tmp_path), sorted(os.listdir(tmp_path / "checkpoints"))
+    assert train(SHORT, tmp_path)
+    assert (files(tmp_path), sorted(os.listdir(tmp_path / "checkpoints"))) == before
+
+
+def test_a_stream_of_tasks_can_be_trained_on_and_resumed(tmp_path):
+    config = replace(SHORT, tasks=0)
+    train(config, tmp_path / "whole")
+    stop = Stop()
+    train(config, tmp_path / "parts", StopAt(400, stop), stop)
+    train(config, tmp_path / "parts")
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+
+
+def test_watching_changes_nothing(tmp_path):
+    often = replace(SHORT, evaluation=replace(SHORT.evaluation, evaluate_every=100), record_every=50)
+    train(often, tmp_path / "often", ProgressDisplay(800, Console(file=StringIO(), force_terminal=True)))
+    train(SHORT, tmp_path / "seldom")
+    often_watched, seldom_watched = (
+        read_weights(tmp_path / name, read_config(tmp_path / name)) for name in ("often", "seldom")
+    )
+    assert all((often_watched[name] == seldom_watched[name]).all() for name in often_watched)
+
+
+def test_signals_save_and_leave(tmp_path):
+    class Interrupt(Watcher):
+        def progress(self, step: int, metrics: dict[str, float]) -> None:
+            super().progress(step, metrics)
+            if step == 400:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    watcher = Interrupt()
+    assert not train(SHORT, tmp_path / "parts", watcher)
+    assert watcher.last == 400
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert train(SHORT, tmp_path / "parts")
+    train(SHORT, tmp_path / "whole")
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+
+
+def test_a_loss_that_is_not_a_number_ends_the_run_and_spares_the_checkpoint(tmp_path, monkeypatch):
+    stop = Stop()
+    train(SHORT, tmp_path, StopAt(400, stop), stop)
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()}
+    learn = ModelFreeAgent.learn
+
+    def broken(agent):
+        if agent.core.updates == 60:
+            with torch.no_grad():
+                next(agent.core.network.parameters()).fill_(float("nan"))
+        return learn(agent)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ModelFreeAgent, "learn", broken)
+        with pytest.raises(ValueError, match=r"training ended at step 4\d\d: the loss became nan"):
+            train(SHORT, tmp_path)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()} == kept
+    assert train(SHORT, tmp_path)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_is_used(tmp_path):
+    train(SHORT, tmp_path / "whole")
+    stop = Stop()
+    train(SHORT, tmp_path / "parts", StopAt(600, stop), stop)
+    newest = sorted((tmp_path / "parts" / "checkpoints").iterdir())[-1]
+    newest.write_bytes(newest.read_bytes()[:1000])
+    watcher = Watcher()
+    train(SHORT, tmp_path / "parts", watcher)
+    assert newest.name in watcher.lines[0]
+    assert watcher.lines[1] == "continuing at step 400"
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+
+
+def test_a_trained_agent_is_loaded_in_two_lines(tmp_path):
+    train(SHORT, tmp_path)
+    agent = skipper.load(tmp_path)
+    observation = np.ones((5, 5, 2), np.uint8)
+    observation[0, 0] = 10, 0
+    assert agent.act(observation) in range(4)
+    batch = np.repeat(observation[None], 6, 0)
+    assert agent.act(batch).shape == (6,)
+    agent.reset()
+    with pytest.raises(ValueError, match=r"wanted an observation \(5, 5, 2\)"):
+        agent.act(np.ones((4, 4, 2), np.uint8))
+
+
+def test_the_display_shows_steps_speed_and_success(tmp_path):
+    out = StringIO()
+    with ProgressDisplay(SHORT.steps, Console(file=out, force_terminal=True, width=120)) as display:
+        train(SHORT, tmp_path, display)
+    shown = out.getvalue()
+    assert "/ 800 steps" in shown
+    assert "steps/s" in shown
+    assert "success: training 0." in shown
+    quiet = StringIO()
+    with ProgressDisplay(SHORT.steps, Console(file=quiet)) as display:
+        display.progress(5, {"steps_per_s": 3.0})
+        display.evaluation(5, {"training": {"success": 0.5}})
+    assert quiet.getvalue() == "step         5  success: training 0.50\n"
+
+
+def test_an_interruption_after_taking_records_back_can_be_resumed(tmp_path):
+    """A kill before the first checkpoint leaves records that no checkpoint knows of."""
+    config = replace(SHORT, checkpoint_every=10_000)
+
+    class Die(Watcher):
+        def progress(self, step: int, metrics: dict[str, float]) -> None:
+            if step >= 300:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "parts", Die())
+    stop = Stop()
+    train(config, tmp_path / "parts", StopAt(100, stop), stop)
+    assert train(config, tmp_path / "parts")
+    train(config, tmp_path / "whole")
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+
+
+def test_asked_to_stop_before_the_first_step_it_saves_all_the_same(tmp_path):
+    stop = Stop()
+    stop.asked = True
+    assert not train(SHORT, tmp_path, None, stop)
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 1
+    assert train(SHORT, tmp_path)
+
+
+def test_two_threads_resume_exactly_too(tmp_path):
+    config = replace(SHORT, threads=2)
+    train(config, tmp_path / "whole")
+    stop = Stop()
+    train(config, tmp_path / "parts", StopAt(500, stop), stop)
+    train(config, tmp_path / "parts")
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+
+
+def test_the_seed_reaches_the_environments(tmp_path):
+    """Nothing is learned here, so that only tasks, starts and exploration can differ."""
+    blind = replace(SHORT, learning=replace(SHORT.learning, learning_starts=10**9))
+    states = []
+    for seed in (0, 1):
+        train(replace(blind, seed=seed), tmp_path / str(seed))
+        newest = sorted((tmp_path / str(seed) / "checkpoints").iterdir())[-1]
+        states.append(read_state(newest, "checkpoint")["state"]["loop"]["envs"]["states"])
+    assert not (states[0] == states[1]).any()
+
+
+def test_the_weights_are_those_of_the_last_step(tmp_path):
+    train(SHORT, tmp_path)
+    saved = read_state(tmp_path / "weights.safetensors", "weights")
+    assert saved["step"] == 800
+    newest = sorted((tmp_path / "checkpoints").iterdir())[-1]
+    network = read_state(newest, "checkpoint")["state"]["loop"]["learner"]["core"]["network"]
+    assert all((saved["weights"][name] == network[name]).all() for name in network)
+
+
+def test_loading_leaves_the_global_random_stream_alone(tmp_path):
+    train(SHORT, tmp_path)
+    before = torch.random.get_rng_state()
+    agent = skipper.load(tmp_path)
+    assert (torch.random.get_rng_state() == before).all()
+    with pytest.raises(ValueError, match="whole numbers"):
+        agent.act(np.ones((5, 5, 2)))
