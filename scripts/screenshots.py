@@ -12,8 +12,8 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from skipper.training.load import load
-from skipper.viewer.record import to_html
 from skipper.viewer.gallery import gallery
+from skipper.viewer.record import to_html
 
 IMAGES = Path("docs/images")
 RUN = Path("pretrained/skipper-regen-50")

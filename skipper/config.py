@@ -165,11 +165,11 @@ class PlanningConfig:
     """Steps after which a target that was not reached is given up."""
     regenerate: Regenerate = "trigger"
     """When vertices are imagined anew: "once" an episode, at every planning ("trigger"), or at every "step"."""
-    doubt: float = 0.0
+    revisit_penalty: float = 0.0
     """What an edge loses each time that the episode was in its first state before and chose the action with which it
     begins: a way that led back is longer than it was thought to be. Not in the paper."""
-    caution: float = 0.0
-    """What an edge loses for its length: one of d steps counts (1 - caution) ** (d * d). The longer an edge, the more
+    edge_length_penalty: float = 0.0
+    """What an edge loses for its length: one of d steps counts (1 - edge_length_penalty) ** (d * d). The longer an edge, the more
     often it is not what it seems, so that a way over near vertices should beat a direct one. Not in the paper."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
@@ -177,12 +177,12 @@ class PlanningConfig:
     """What comes from ground truth instead of being learned (ablations): all of "edges", which are then not cut for
     their length (oracle plan); only their "rewards" or "terminal" states; "vertices", random reachable states instead
     of imagined ones; the "policy" that walks (oracle policy)."""
-    match_states: bool = False
+    match_observations: bool = False
     """See by whole observations, not by partial descriptions, whether a checkpoint is met; not in the paper."""
 
     def __post_init__(self) -> None:
         _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout")
-        _check_shares(self, "doubt", "caution")
+        _check_shares(self, "revisit_penalty", "edge_length_penalty")
         if self.checkpoints < 0 or self.kept < 2:
             raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and kept {self.kept}")
         if self.regenerate not in get_args(Regenerate):
@@ -202,10 +202,10 @@ class LearningConfig:
     """Environment steps for each gradient update, kept whatever the number of environments."""
     learning_starts: int = 20_000
     """Environment steps before the first update."""
-    sync_every: int = 8_000
+    target_update_every: int = 8_000
     """Environment steps between copies of the online to the target network."""
     learning_rate: float = 2.5e-4
-    final_rate: float = 1.0
+    final_learning_rate_fraction: float = 1.0
     """Share of the learning rate that is left at the end; it falls linearly over the second half. Paper: all of it."""
     adam_epsilon: float = 1.5e-4
     gradient_clip: float = 1.0
@@ -220,22 +220,22 @@ class LearningConfig:
     """Believe the episode: a target that it came to k steps later is at most k away, and the way there collects at
     least what it collected. Not in the paper, and only true of deterministic worlds (under slip it is optimistic) in
     which shorter ways do not collect less."""
-    frozen_acting: bool = False
+    act_with_target_network: bool = False
     """Act in training with the target network, whose partial states can be remembered between copies; not in the
     paper. Evaluation acts with the online network, or with its average."""
     practice: bool = False
-    """Walk to random imagined checkpoints in training, and sometimes to the goal, instead of planning, which is then
+    """PlanState to random imagined checkpoints in training, and sometimes to the goal, instead of planning, which is then
     only done in evaluation; not in the paper. Targets are learned from hindsight either way."""
     symmetries: bool = False
     """Show every task in one of its symmetric images, if the environment offers them: another one after every sync with
     all_pairs, otherwise for every sample. Not in the paper."""
-    averaging: float = 0.0
+    ema_decay: float = 0.0
     """Evaluate a running average of the weights, of which this share is kept at every update; 0 evaluates the newest
     weights, as the paper does."""
-    learn_apart: bool = False
+    updater_process: bool = False
     """Where there are two threads or more, update the estimators in a process of their own, while another one acts,
     prepares what is learned next and updates the generators; operations then have one thread less each. What is
-    learned is, bit for bit, what one process with that many threads learns. Needs all_pairs and frozen_acting, since
+    learned is, bit for bit, what one process with that many threads learns. Needs all_pairs and act_with_target_network, since
     neither priorities nor the newest weights are known ahead; agents without targets ignore it."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
@@ -245,9 +245,11 @@ class LearningConfig:
     epsilon_evaluation: float = 0.001
 
     def __post_init__(self) -> None:
-        _check_positive(self, "batch_size", "steps_per_update", "sync_every", "learning_rate", "epsilon_steps")
+        _check_positive(self, "batch_size", "steps_per_update", "target_update_every", "learning_rate", "epsilon_steps")
         _check_positive(self, "adam_epsilon", "gradient_clip")
-        _check_shares(self, "final_rate", "averaging", "epsilon_start", "epsilon_end", "epsilon_evaluation")
+        _check_shares(
+            self, "final_learning_rate_fraction", "ema_decay", "epsilon_start", "epsilon_end", "epsilon_evaluation"
+        )
         if self.learning_starts < 0 or self.delusion_scale < 0:
             raise ValueError("learning_starts and delusion_scale must not be negative")
         for name in ("task_discount", "policy_discount"):
@@ -347,12 +349,12 @@ class RunConfig:
     @property
     def network_threads(self) -> int:
         """Threads that operations of the networks are divided among."""
-        return self.threads - 1 if self.learns_apart else self.threads
+        return self.threads - 1 if self.uses_updater_process else self.threads
 
     @property
-    def learns_apart(self) -> bool:
+    def uses_updater_process(self) -> bool:
         """Whether there is a second process."""
-        return self.learning.learn_apart and self.agent.startswith("skipper") and self.threads > 1
+        return self.learning.updater_process and self.agent.startswith("skipper") and self.threads > 1
 
     def __post_init__(self) -> None:
         _check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")
@@ -364,9 +366,9 @@ class RunConfig:
             )
         if self.learning.hindsight_bound and not (self.replay.all_pairs and self.world.slip == 0):
             raise ValueError("hindsight_bound needs all_pairs, and a world in which moves do not slip")
-        if self.learning.learn_apart and not (self.replay.all_pairs and self.learning.frozen_acting):
+        if self.learning.updater_process and not (self.replay.all_pairs and self.learning.act_with_target_network):
             raise ValueError(
-                "learn_apart needs all_pairs and frozen_acting: priorities and weights are not known ahead"
+                "updater_process needs all_pairs and act_with_target_network: priorities and weights are not known ahead"
             )
         if self.planning.longest != self.network.bins:
             raise ValueError(f"longest must be the last of the {self.network.bins} bins, got {self.planning.longest:g}")

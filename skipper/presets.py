@@ -29,7 +29,7 @@ DEBUG = RunConfig(
     record_every=200,
     world=WorldConfig(width=5, height=5, max_steps=20),
     network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-    learning=LearningConfig(batch_size=16, learning_starts=200, sync_every=200, epsilon_steps=1_000),
+    learning=LearningConfig(batch_size=16, learning_starts=200, target_update_every=200, epsilon_steps=1_000),
     replay=ReplayConfig(capacity=1_000),
     evaluation=EvaluationConfig(evaluate_every=500, evaluation_episodes=5),
 )
@@ -43,22 +43,27 @@ FAST = RunConfig(
     network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
     generator=GeneratorConfig(generator_width=8, flat_description=True, generator_every=4),
     planning=PlanningConfig(
-        prune_vertices=False, regenerate="step", doubt=0.5, caution=0.03, sweeps=16, match_states=True
+        prune_vertices=False,
+        regenerate="step",
+        revisit_penalty=0.5,
+        edge_length_penalty=0.03,
+        sweeps=16,
+        match_observations=True,
     ),
     learning=LearningConfig(
         steps_per_update=24.0,
         learning_starts=2_000,
-        sync_every=12_000,
+        target_update_every=12_000,
         learning_rate=1e-3,
-        final_rate=0.1,
+        final_learning_rate_fraction=0.1,
         adam_epsilon=1e-7,
         delusion_scale=0.25,
         hindsight_bound=True,
-        frozen_acting=True,
+        act_with_target_network=True,
         practice=True,
-        learn_apart=True,
+        updater_process=True,
         symmetries=True,
-        averaging=0.999,
+        ema_decay=0.999,
         epsilon_end=0.4,
         epsilon_steps=120_000,
     ),
@@ -82,7 +87,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "skipper-once": {"regenerate": "once"},
     "skipper-regen": {},  # how often is the preset's choice
     "skipper-goal": {"always_goal": True},
-    "skipper-oracle": {"truth": ("edges", "policy"), "match_states": True},
+    "skipper-oracle": {"truth": ("edges", "policy"), "match_observations": True},
 }
 
 

@@ -24,10 +24,10 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # library -> the only modules that may import it
 CONFINED = {
     "matplotlib": {"experiments/plots.py"},
-    "tyro": {"cli.py", *(f"commands/{name}.py" for name in ("agents", "benchmarks", "study", "watch"))},
+    "tyro": {"cli.py", *(f"commands/{name}.py" for name in ("agents", "benchmarks", "update", "watch"))},
     "ray": {"experiments/execute.py"},
     "numba": {"kernels.py"},
-    "pickle": {"agents/student.py"},  # between a process and the one that it started itself; never from a file
+    "pickle": {"agents/updater.py"},  # between a process and the one that it started itself; never from a file
     "random": {"benchmarks/plain.py", "benchmarks/world.py"},  # each with a Random of its own
 }
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from skipper.analysis.oracle_substitution import REPLACED
 from skipper.cli import main
 from skipper.experiments.ablate import CHANGES
-from skipper.analysis.oracle_substitution import REPLACED
 from skipper.training.run_folder import read_config
 
 PRETRAINED = Path(__file__).parents[1] / "pretrained" / "skipper-regen-50"
@@ -140,7 +140,7 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     skipper("ablate", str(tmp_path / "run"), *one, monkeypatch=monkeypatch)
     ablated = json.loads(capsys.readouterr().out)
     assert set(ablated) == set(CHANGES)
-    assert ablated["no doubt"]["0.55"]["episodes"] == 4
+    assert ablated["no revisit_penalty"]["0.55"]["episodes"] == 4
     few = ["--episodes", "7", "--difficulties", "0.35", "--training", "--json"]
     played = {}
     for variant in ("skipper-once", "skipper-oracle"):
@@ -150,7 +150,7 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     assert played["skipper-oracle"]["training"]["success"] == 1.0
     assert played["skipper-oracle"]["training"]["episodes"] == 2  # each task once
     assert played["skipper-once"]["0.35"]["success"] < 1.0
-    skipper("evaluate", str(tmp_path / "run"), "--votes", "4", *few, monkeypatch=monkeypatch)
+    skipper("evaluate", str(tmp_path / "run"), "--ensemble", "4", *few, monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["0.35"]["episodes"] == 7
     other = ["--agent", "modelfree", "--preset", "debug", "--steps", "40"]
     skipper("train", *other, "--out", str(tmp_path / "mf"), monkeypatch=monkeypatch)
@@ -209,9 +209,9 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         (["--agent", "optimall"], "did you mean 'optimal'"),
         (["--agent", "modelfree"], "must be trained first"),
         ([], "say who plays"),
-        (["--agent", "random", "--training"], "--training and --votes need the folder of a run"),
-        (["--agent", "random", "--votes", "8"], "--training and --votes need the folder of a run"),
-        ([str(PRETRAINED), "--votes", "9"], "votes must be from 1 to 8"),
+        (["--agent", "random", "--training"], "--training and --ensemble need the folder of a run"),
+        (["--agent", "random", "--ensemble", "8"], "--training and --ensemble need the folder of a run"),
+        ([str(PRETRAINED), "--ensemble", "9"], "ensemble_size must be from 1 to 8"),
         (["somewhere"], "somewhere is not a run folder"),
         (["--agent", "random", "--size", "2"], "at least 3"),
         (["--agent", "random", "--size", "2", "3", "4"], "one or two numbers"),

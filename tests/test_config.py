@@ -152,7 +152,7 @@ def test_the_paper_preset_is_the_paper():
     assert (network.embedding, network.field_size, network.fields, network.partial_width) == (16, 8, 4, 128)
     assert (network.hidden, network.bins) == (256, 16)
     assert (learning.batch_size, learning.steps_per_update, learning.learning_starts) == (64, 4, 20_000)
-    assert (learning.sync_every, learning.learning_rate, learning.adam_epsilon) == (8_000, 2.5e-4, 1.5e-4)
+    assert (learning.target_update_every, learning.learning_rate, learning.adam_epsilon) == (8_000, 2.5e-4, 1.5e-4)
     assert (learning.gradient_clip, learning.task_discount, learning.policy_discount) == (1.0, 0.99, 0.95)
     assert (learning.epsilon_start, learning.epsilon_end, learning.epsilon_steps) == (1.0, 0.01, 1_000_000)
     assert (replay.capacity, replay.targets, replay.alpha, replay.beta) == (1_000_000, 4, 0.6, 0.4)
@@ -177,8 +177,8 @@ def test_variants_play_with_each_others_networks():
     assert as_variant(regen, "skipper-once") == once
     assert as_variant(once, "skipper-regen") == regen
     assert as_variant(once, "skipper-goal").planning == replace(regen.planning, always_goal=True)
-    doubting = replace(once, planning=replace(once.planning, doubt=0.3))
-    assert as_variant(doubting, "skipper-regen").planning == replace(regen.planning, doubt=0.3)
+    doubting = replace(once, planning=replace(once.planning, revisit_penalty=0.3))
+    assert as_variant(doubting, "skipper-regen").planning == replace(regen.planning, revisit_penalty=0.3)
     for config, agent in ((regen, "modelfree"), (preset("fast", "modelfree"), "skipper-once")):
         with pytest.raises(ValueError, match=r"only variants of Skipper.*not 'modelfree'"):
             as_variant(config, agent)

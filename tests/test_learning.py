@@ -26,11 +26,11 @@ CONFIG = replace(
         batch_size=32,
         steps_per_update=2,
         learning_starts=500,
-        sync_every=200,
+        target_update_every=200,
         learning_rate=1e-3,
         epsilon_end=0.1,
         epsilon_steps=5_000,
-        averaging=0.99,  # single updates go to and fro: without it, the last one decides for some seeds
+        ema_decay=0.99,  # single updates go to and fro: without it, the last one decides for some seeds
     ),
     replay=ReplayConfig(capacity=20_000),
 )

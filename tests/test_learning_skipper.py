@@ -6,8 +6,9 @@ from functools import cache
 import numpy as np
 import torch
 
-from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.agents.skipper.agent import SkipperAgent
+from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
+from skipper.analysis.oracle_metrics import estimate_truth, generator_truth
 from skipper.config import RunConfig, WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
@@ -16,7 +17,6 @@ from skipper.planning.proxy import Edges
 from skipper.presets import preset
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
-from skipper.analysis.oracle_metrics import estimate_truth, generator_truth
 
 SIX = WorldConfig(6, 6, difficulty=0.4, max_steps=32)
 
@@ -31,19 +31,19 @@ def configuration(world: WorldConfig, steps: int, **learning) -> RunConfig:
         world=world,
         network=replace(base.network, hidden=128, scaled_start=True, pessimistic_heads=True),
         generator=replace(base.generator, generator_width=8, flat_description=True, generator_every=2),
-        planning=replace(base.planning, checkpoints=12, match_states=True),
+        planning=replace(base.planning, checkpoints=12, match_observations=True),
         learning=replace(
             base.learning,
             steps_per_update=8,
             learning_starts=500,
-            sync_every=800,
+            target_update_every=800,
             learning_rate=1e-3,
-            final_rate=0.1,
+            final_learning_rate_fraction=0.1,
             adam_epsilon=1e-7,
             epsilon_end=0.4,
             epsilon_steps=15_000,
             hindsight_bound=True,
-            frozen_acting=True,
+            act_with_target_network=True,
             practice=True,
             **learning,
         ),

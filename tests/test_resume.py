@@ -17,15 +17,15 @@ OPTIONS = ["train", "--preset", "debug", "--steps", "3000", "--checkpoint-every"
 MODELFREE = ("--agent", "modelfree")
 KILLS = 20
 DOUBTING = [
-    *("--agent", "skipper-regen", "--generator-width", "4", "--checkpoints", "4", "--match-states"),
-    *("--regenerate", "step", "--doubt", "0.5", "--averaging", "0.9"),
+    *("--agent", "skipper-regen", "--generator-width", "4", "--checkpoints", "4", "--match-observations"),
+    *("--regenerate", "step", "--revisit-penalty", "0.5", "--ema-decay", "0.9"),
 ]
 # All that learns fast, at once.
 FAST = [
     *("--agent", "skipper-regen", "--generator-width", "4", "--flat-description", "--learned-goal", "--scaled-start"),
     *("--all-pairs", "--other-episodes", "0.2", "--hindsight-bound", "--delusion-scale", "0.25"),
-    *("--practice", "--frozen-acting", "--match-states", "--symmetries", "--averaging", "0.9"),
-    *("--learn-apart", "--threads", "2"),
+    *("--practice", "--act-with-target-network", "--match-observations", "--symmetries", "--ema-decay", "0.9"),
+    *("--updater-process", "--threads", "2"),
 ]
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skipper.agents.optimizer import Block, Optimiser, side_by_side
+from skipper.agents.optimizer import Block, Optimizer, side_by_side
 from skipper.config import LearningConfig, ReplayConfig, RunConfig
-from skipper.runtime.hashing import content_hashes
 from skipper.nets.layers import seeded_initialisation
-from skipper.replay.store import NO_TASK, Pairs, Replay, Samples
 from skipper.replay.episodes import Episode, EpisodeBuilder
+from skipper.replay.store import NO_TASK, Pairs, Replay, Samples
+from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, Attention, Decision, EnvironmentSpec, TimeStep, Transition
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -89,17 +89,17 @@ class WeightAverage(Generic[Network]):
 
 
 class Online(Generic[Network]):
-    """The network that learns, with its optimiser and its average: everything that updates change."""
+    """The network that learns, with its optimizer and its average: everything that updates change."""
 
     def __init__(self, network: Network, config: LearningConfig) -> None:
-        self.network, self.optimiser = network, Optimiser(network, config)
-        self.average = WeightAverage(network, config.averaging) if config.averaging else None
+        self.network, self.optimizer = network, Optimizer(network, config)
+        self.average = WeightAverage(network, config.ema_decay) if config.ema_decay else None
 
     def update(self, loss: Tensor | None, rate: float) -> float:
         """One step down ``loss``, at a share ``rate`` of the learning rate; None where there is nothing to learn."""
-        value = 0.0 if loss is None else self.optimiser.step(loss, rate)
+        value = 0.0 if loss is None else self.optimizer.step(loss, rate)
         if self.average:
-            self.average.update(self.optimiser.blocks)
+            self.average.update(self.optimizer.blocks)
         return value
 
     @property
@@ -112,7 +112,7 @@ class Online(Generic[Network]):
         return {
             "network": module_state(self.network),
             "average": self.average.state_dict() if self.average else {},
-            "optimiser": self.optimiser.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -120,12 +120,12 @@ class Online(Generic[Network]):
         load_module_state(self.network, state["network"])
         if self.average:
             self.average.load_state_dict(state["average"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.optimizer.load_state_dict(state["optimizer"])
 
     def load_part(self, part: str, state: dict[str, Any]) -> None:
         """Take over one part of the network, as an attribute of it is called; the others stay as they are here."""
         mine = self.state_dict()
-        for name in ("network", "optimiser"):
+        for name in ("network", "optimizer"):
             state[name] = _with_part(mine[name], part, state[name])
         if self.average:
             state["average"]["network"] = _with_part(mine["average"]["network"], part, state["average"]["network"])
@@ -207,7 +207,7 @@ class Experience:
 
 
 class LearningCore(Generic[Network]):
-    """Online and target network, optimiser, experience and counters: what off-policy agents learn with."""
+    """Online and target network, optimizer, experience and counters: what off-policy agents learn with."""
 
     def __init__(
         self, config: RunConfig, spec: EnvironmentSpec, build: Callable[[], Network], replay: ReplayConfig
@@ -228,12 +228,12 @@ class LearningCore(Generic[Network]):
         copies = self.copies_after(transition)
         self.steps += len(transition.action)
         if copies:
-            self._syncs = self.steps // self.config.learning.sync_every
+            self._syncs = self.steps // self.config.learning.target_update_every
             self.target_network.load_state_dict(self.network.state_dict())
 
     def copies_after(self, transition: Transition) -> bool:
         """Whether it is time to copy the network when the transition is stored."""
-        return (self.steps + len(transition.action)) // self.config.learning.sync_every > self._syncs
+        return (self.steps + len(transition.action)) // self.config.learning.target_update_every > self._syncs
 
     def sample(self) -> Samples:
         """A batch by priority; importance weights grow to full strength over the run."""
@@ -256,7 +256,7 @@ class LearningCore(Generic[Network]):
     def rate(self) -> float:
         """The share of the learning rate that is due; it may fall over the second half of the run."""
         late = max(2.0 * min(self.steps / self.config.steps, 1.0) - 1.0, 0.0)
-        return 1.0 - late * (1.0 - self.config.learning.final_rate)
+        return 1.0 - late * (1.0 - self.config.learning.final_learning_rate_fraction)
 
     @property
     def network(self) -> Network:
@@ -273,7 +273,7 @@ class LearningCore(Generic[Network]):
         self.experience.replay.update(batch.places, losses)
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, optimiser, experience, random stream and counters."""
+        """Networks, optimizer, experience, random stream and counters."""
         return self.online.state_dict() | {
             "target_network": module_state(self.target_network),
             "experience": self.experience.state_dict(),

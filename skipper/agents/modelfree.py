@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skipper.nets.ensemble import Ballot
 from skipper.agents.learning_core import (
     EpsilonGreedy,
     LearningCore,
@@ -20,6 +19,7 @@ from skipper.agents.learning_core import (
 )
 from skipper.config import NetworkConfig, RunConfig
 from skipper.losses import return_target, scalar_loss, weighted_mean
+from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.heads import PairwiseHead, unit_support
 from skipper.nets.layers import seeded_initialisation
 from skipper.nets.partial_states import PartialStates
@@ -133,21 +133,21 @@ def play_modelfree(
     rng: np.random.Generator,
     *,
     explain: bool = False,
-    votes: int = 1,
+    ensemble_size: int = 1,
 ) -> Agent:
     """An agent that acts with saved weights and holds nothing that only training needs.
 
-    Asked to ``explain``, it also says what it looks at. So many ``votes`` of symmetric images count.
+    Asked to ``explain``, it also says what it looks at. So many ``ensemble_size`` of symmetric images count.
     """
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = ValueNetwork(config.network, spec)
     load_module_state(network, weights)
     attend = network.partial.attend if explain else None
-    ballot = Ballot(spec.symmetries, votes)
+    ensemble = SymmetryEnsemble(spec.symmetries, ensemble_size)
 
     def expect(observation: Array) -> Array:
-        found = np.split(network.expect(ballot.images(observation)), votes)
-        mean: Array = np.mean([ballot.renamed(each, image) for image, each in enumerate(found)], axis=0)
+        found = np.split(network.expect(ensemble.images(observation)), ensemble_size)
+        mean: Array = np.mean([ensemble.renamed(each, image) for image, each in enumerate(found)], axis=0)
         return mean
 
     return EpsilonGreedy(expect, config.learning.epsilon_evaluation, rng, attend)

@@ -78,7 +78,7 @@ def _descend(weights, gradient, mean, square, settings):
         weights[place] -= length * mean[place] / (np.sqrt(square[place] / scale) + epsilon)
 
 
-class Optimiser:
+class Optimizer:
     """Adam with the gradients clipped by value; one for all parameters of an agent."""
 
     def __init__(self, network: nn.Module, config: LearningConfig) -> None:

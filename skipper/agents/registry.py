@@ -31,11 +31,11 @@ class Play(Protocol):
         rng: np.random.Generator,
         *,
         explain: bool = False,
-        votes: int = 1,
+        ensemble_size: int = 1,
     ) -> Agent:
         """Asked to ``explain``, its decisions say all that can be shown of them.
 
-        What it expects is the mean over ``votes`` symmetric images of what it sees.
+        What it expects is the mean over ``ensemble_size`` symmetric images of what it sees.
         """
 
 
@@ -66,8 +66,8 @@ def _modelfree() -> Kind:
 
 
 def _skipper() -> Kind:
-    from skipper.agents.skipper.policy import play_skipper
     from skipper.agents.skipper.agent import SkipperAgent
+    from skipper.agents.skipper.policy import play_skipper
 
     return Kind(SkipperAgent, play_skipper)
 

@@ -12,7 +12,7 @@ from skipper.config import PlanningConfig
 from skipper.envs.lava.oracle import UNREACHABLE, distances_from, reach_truth, reachable
 from skipper.envs.lava.tasks import Tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.planning.proxy import CURRENT, Edges, Fate, ProxyProblem, merged_vertices, solve
+from skipper.planning.proxy import CURRENT, Edges, EdgeStatus, ProxyProblem, merged_vertices, solve
 from skipper.planning.value_iteration import TIE
 from skipper.types import Array, Oracle, TimeStep, oracle_of, scene_of
 
@@ -117,7 +117,7 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     error = np.where(edges, abs(config.longest - np.minimum(problem.edges.distance, config.longest)), 0.0)
     kept = problem.vertices._replace(present=problem.kept)
     ideal = solve(kept, lambda _: true, replace(config, truth=("edges",), prune_vertices=False))
-    worth = np.where(ideal.fate[:, CURRENT] == Fate.KEPT, ideal.values.action[:, CURRENT], -np.inf)
+    worth = np.where(ideal.status[:, CURRENT] == EdgeStatus.KEPT, ideal.values.action[:, CURRENT], -np.inf)
     with np.errstate(invalid="ignore"):
         return {
             "delusional_vertices": (imagined & delusional).sum(-1) / imagined.sum(-1),

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from skipper.agents.skipper.policy import SkipperActor, play_skipper
+from skipper.analysis.oracle_metrics import measure_truth
 from skipper.config import RunConfig, Truth, WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import Tasks
 from skipper.training.evaluate import Summary, play, summarise
 from skipper.training.run_folder import read_config, read_weights
-from skipper.analysis.oracle_metrics import measure_truth
 from skipper.types import Array
 
 # The name of a row, and what is true in it.
@@ -28,7 +28,7 @@ REPLACED: dict[str, tuple[Truth, ...]] = {
 }
 
 
-class Patient:
+class AgentWithOracle:
     """A trained Skipper agent that can be put together anew with some parts replaced by the truth."""
 
     def __init__(self, config: RunConfig, weights: dict[str, Array], world: WorldConfig) -> None:
@@ -41,7 +41,7 @@ class Patient:
 
         True vertices are told apart by their states, not by learned descriptions.
         """
-        told_apart = {"match_states": True} if "vertices" in truth else {}
+        told_apart = {"match_observations": True} if "vertices" in truth else {}
         return self.planning(seed, truth=truth, **told_apart)
 
     def planning(self, seed: int, **changes: Any) -> SkipperActor:
@@ -50,20 +50,20 @@ class Patient:
         return play_skipper(config, self._spec, self._weights, np.random.default_rng(seed))
 
 
-def load_patient(path: Path, world: WorldConfig | None = None) -> Patient:
+def load_with_oracle(path: Path, world: WorldConfig | None = None) -> AgentWithOracle:
     """The agent of a run folder, in its own world or in another one of the same size."""
     config = read_config(path)
-    return Patient(config, read_weights(path, config), world or config.world)
+    return AgentWithOracle(config, read_weights(path, config), world or config.world)
 
 
-def diagnose(patient: Patient, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Summary]]:
+def diagnose(agent: AgentWithOracle, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Summary]]:
     """Success on every set of tasks, for every replacement."""
     return {
-        name: {level: summarise(play(patient.with_truth(truth, seed), tasks, seed)) for level, tasks in sets.items()}
+        name: {level: summarise(play(agent.with_truth(truth, seed), tasks, seed)) for level, tasks in sets.items()}
         for name, truth in REPLACED.items()
     }
 
 
-def examine(patient: Patient, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Any]]:
+def measure(agent: AgentWithOracle, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Any]]:
     """Errors of estimates, walks, plans and generator on every set of tasks, nothing replaced."""
-    return {level: measure_truth(patient.with_truth((), seed), tasks, seed) for level, tasks in sets.items()}
+    return {level: measure_truth(agent.with_truth((), seed), tasks, seed) for level, tasks in sets.items()}

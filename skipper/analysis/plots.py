@@ -14,7 +14,7 @@ from skipper.envs.lava.layout import AGENT, AGENT_COLOUR, EMPTY, GOAL, LAVA, WAL
 from skipper.envs.lava.oracle import optimal_path
 from skipper.envs.lava.render import TILE, render_rgb
 from skipper.envs.lava.tasks import Tasks
-from skipper.planning.proxy import CURRENT, Fate
+from skipper.planning.proxy import CURRENT, EdgeStatus
 from skipper.types import Array
 
 
@@ -90,7 +90,7 @@ def _problem(
     known = {cell: place for place, cell in enumerate(episode["truth"]["cells"])}
     places = [known[cell] for cell in plan["cells"]]
     possible = np.array(episode["truth"]["distance"])[np.ix_(places, places)] >= 0
-    kept = np.array([[fate == str(int(Fate.KEPT)) for fate in line] for line in plan["fate"]])
+    kept = np.array([[status == str(int(EdgeStatus.KEPT)) for status in line] for line in plan["status"]])
     for source, target in np.argwhere(kept):
         ends = spots([plan["cells"][source], plan["cells"][target]])
         if possible[source, target]:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from skipper.agents.learning_core import observations_tensor
-from skipper.agents.skipper.vertices import Memory, SkipperNetwork
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
+from skipper.agents.skipper.vertices import Memory, SkipperNetwork
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.benchmarks.update import matmul_gflops
@@ -24,7 +24,7 @@ from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import evaluation_tasks
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import solve
-from skipper.runtime.threads import prepare_processor
+from skipper.runtime.threads import configure_threads
 from skipper.training.load import load
 from skipper.types import Array
 
@@ -51,7 +51,7 @@ class Rehearsal(SkipperPolicy):
 def bench_plan(policy: SkipperPolicy, seconds: float) -> dict[str, Any]:
     """Milliseconds per problem, alone and in a batch of 64, and what they are spent on."""
     config = policy.config
-    prepare_processor(config.threads)
+    configure_threads(config.threads)
     plans = PLANS[config.planning.regenerate]
     result: dict[str, Any] = {
         "machine": describe_machine(),
@@ -74,7 +74,7 @@ def untrained(config: RunConfig) -> SkipperPolicy:
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
     memory = Memory(network, config.network.partial_width)
-    return Rehearsal(network, config, spec, np.random.default_rng(config.seed), memory=memory, atlas=True)
+    return Rehearsal(network, config, spec, np.random.default_rng(config.seed), memory=memory, edge_cache=True)
 
 
 def trained(run: Path) -> SkipperPolicy:
@@ -108,7 +108,7 @@ def _works(policy: SkipperPolicy, batch: int, plans: int) -> dict[str, Callable[
 
     def annotate(now: Array, goal: Array) -> None:
         """Everything that comes before a problem is solved."""
-        policy.open_atlas(np.arange(batch), now)
+        policy.open_edge_cache(np.arange(batch), now)
         policy.estimate(policy.imagine(now, goal))
 
     vertices = policy.imagine(*next(walks)[0])

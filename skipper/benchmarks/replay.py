@@ -7,8 +7,8 @@ import numpy as np
 
 from skipper.benchmarks.machine import describe_machine
 from skipper.config import ReplayConfig
-from skipper.replay.store import Replay
 from skipper.replay.episodes import Episode
+from skipper.replay.store import Replay
 
 STEPS = 32  # of each episode
 SHAPE = (12, 12, 2)

@@ -8,14 +8,14 @@ from typing import Any
 
 from skipper.agents.registry import learner_kind
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.agents.skipper.update_process import StudentProcess
+from skipper.agents.skipper.update_process import UpdaterProcess
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.runtime.threads import peak_memory_mb, prepare_processor
+from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.training.loop import Loop
 
 WARM_UP = 2_000  # environment steps before the first update that counts
@@ -43,7 +43,7 @@ class Stopwatch:
 
 def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     """Environment steps, updates and pairs per second over ``seconds``, their costs, and the most memory used."""
-    prepare_processor(config.network_threads)
+    configure_threads(config.network_threads)
     learner = learner_kind(config.agent).train(config, environment_spec(config.world))
     envs = LavaVectorEnv(config.environments, tasks=training_tasks(config.world, config.tasks, config.seed))
     loop = Loop(learner, envs, replace(config.learning, learning_starts=WARM_UP), config.seed)
@@ -53,22 +53,22 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     watch.watch(learner, "act", "acting")
     watch.watch(envs, "step", "environments")
     watch.watch(learner, "observe", "storing, and waiting for copies of the networks")
-    student = learner._student if isinstance(learner, SkipperAgent) else None
+    updater = learner._updater if isinstance(learner, SkipperAgent) else None
     if isinstance(learner, SkipperAgent):
-        watch.watch(learner._lessons, "prepare", "preparing lessons")
-        watch.watch(student, "study", "waiting for updates" if isinstance(student, StudentProcess) else "updates")
+        watch.watch(learner._batches, "prepare", "preparing lessons")
+        watch.watch(updater, "update", "waiting for updates" if isinstance(updater, UpdaterProcess) else "updates")
     else:
         watch.watch(learner, "learn", "updates")
     steps, updates, done = loop.step, loop.updates, list[Mapping[str, float]]()
-    studied = student.usage()[0] if isinstance(student, StudentProcess) else 0.0
+    studied = updater.usage()[0] if isinstance(updater, UpdaterProcess) else 0.0
     begin = perf_counter()
     while perf_counter() < begin + seconds:
         done += loop.advance()
     pairs = sum(metrics.get("pairs", config.learning.batch_size) for metrics in done)  # waits for the last ones
     passed = perf_counter() - begin
     memory = {"acting": peak_memory_mb()}
-    if isinstance(student, StudentProcess):
-        until, memory["learning"] = student.usage()
+    if isinstance(updater, UpdaterProcess):
+        until, memory["learning"] = updater.usage()
         watch.seconds["updates, in the other process"] = until - studied
     return {
         "machine": describe_machine(),

@@ -22,7 +22,7 @@ from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.layers import seeded_initialisation
 from skipper.presets import preset
-from skipper.runtime.threads import prepare_processor
+from skipper.runtime.threads import configure_threads
 from skipper.training.loop import Loop
 from skipper.types import Learner
 
@@ -91,8 +91,10 @@ def learner_with_experience(config: RunConfig) -> Learner:
 def bench_update(name: str, seconds: float) -> dict[str, Any]:
     """One update of Skipper at the preset ``name``, and beside it one of the model-free baseline."""
     config = preset(name, "skipper-goal")  # learns like all variants, and gathers its experience without planning
-    prepare_processor(config.network_threads)
-    config = replace(config, learning=replace(config.learning, learn_apart=False))  # its operations must be seen here
+    configure_threads(config.network_threads)
+    config = replace(
+        config, learning=replace(config.learning, updater_process=False)
+    )  # its operations must be seen here
     modelfree = learner_with_experience(preset(name, "modelfree"))
     return {
         "machine": describe_machine(),

@@ -14,9 +14,9 @@ from skipper.config import WorldConfig
 from skipper.envs.lava.env import LavaWorldEnv
 from skipper.envs.lava.layout import Rules, draw_tasks, empty_table
 from skipper.envs.lava.oracle import action_values, shortest_distances
-from skipper.envs.rng import stream_states
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.envs.rng import stream_states
 
 ENVIRONMENTS = 1024
 TASKS = 50

@@ -26,7 +26,7 @@ class Train:
 
     Every field of the configuration is an option. Presets: "fast", the default, learns in half an hour on two cores;
     "paper" follows the paper to the number; "debug" takes seconds, to see that everything runs. In worlds where moves
-    slip, "fast" wants --no-hindsight-bound --sync-every 2400.
+    slip, "fast" wants --no-hindsight-bound --target-update-every 2400.
 
     Example: skipper train --agent skipper-regen --tasks 50 --seed 0 --out runs/first
     """
@@ -67,7 +67,7 @@ class Evaluate:
     agent: Annotated[str | None, tyro.conf.arg(metavar="|".join(FIXED))] = None
     """An agent that needs no training; or, beside a run of Skipper, another variant, like skipper-once, that plays with
     its networks."""
-    votes: int = 1
+    ensemble_size: int = 1
     """Symmetric images of each state that a trained agent estimates from; the mean counts. All 8 of a square grid make
     fewer errors than one, for eight times the work."""
     training: bool = False
@@ -89,13 +89,13 @@ class Evaluate:
         if self.run_folder is None and self.agent is None:
             raise ValueError(f"say who plays: either a run folder, or --agent {' or '.join(FIXED)}")
         if self.run_folder is not None:
-            loaded = load(self.run_folder, self.seed, self.agent, votes=self.votes)
+            loaded = load(self.run_folder, self.seed, self.agent, ensemble_size=self.ensemble_size)
             name, world = loaded.config.agent, self.world.changed(loaded.config.world)
             agent: Agent | None = loaded.agent
             if (world.width, world.height) != (loaded.config.world.width, loaded.config.world.height):
                 raise ValueError("networks are made for one size of grid: --size must be that of the run")
-        elif self.training or self.votes != 1:
-            raise ValueError("--training and --votes need the folder of a run")
+        elif self.training or self.ensemble_size != 1:
+            raise ValueError("--training and --ensemble need the folder of a run")
         else:
             name, world, agent = str(self.agent), self.world.changed(WorldConfig()), None
         sets = task_sets(world, self.difficulties, self.episodes, self.seed, self.spread)
@@ -131,8 +131,8 @@ class Demo:
     def run(self) -> None:
         """Train, print the table and write the pictures."""
         from skipper.experiments.demo import draw_figures, train_for  # matplotlib is slow to import
-        from skipper.viewer.record import to_html
         from skipper.viewer.gallery import gallery
+        from skipper.viewer.record import to_html
 
         console = Console()
         sets = task_sets(WorldConfig(), EVALUATION_DIFFICULTIES, self.episodes, self.seed)

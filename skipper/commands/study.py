@@ -40,13 +40,13 @@ class Diagnose:
 
     def run(self) -> None:
         """Print both tables or the object."""
-        from skipper.analysis.oracle_substitution import diagnose, examine, load_patient
+        from skipper.analysis.oracle_substitution import diagnose, load_with_oracle, measure
         from skipper.training.run_folder import read_config
 
         world = self.world.changed(read_config(self.run_folder).world)
-        patient = load_patient(self.run_folder, world)
+        agent = load_with_oracle(self.run_folder, world)
         sets = task_sets(world, self.difficulties, self.episodes, self.seed)
-        replaced, errors = diagnose(patient, sets, self.seed), examine(patient, sets, self.seed)
+        replaced, errors = diagnose(agent, sets, self.seed), measure(agent, sets, self.seed)
         if self.json:
             rows = {name: {level: row._asdict() for level, row in levels.items()} for name, levels in replaced.items()}
             print(json.dumps({"replaced": rows, "truth": errors}, indent=2))
@@ -76,12 +76,12 @@ class Ablate:
 
     def run(self) -> None:
         """Print the table or the object."""
+        from skipper.analysis.oracle_substitution import load_with_oracle
         from skipper.experiments.ablate import ablate
-        from skipper.analysis.oracle_substitution import load_patient
         from skipper.training.run_folder import read_config
 
         sets = task_sets(read_config(self.run_folder).world, self.difficulties, self.episodes, self.seed)
-        changed = ablate(load_patient(self.run_folder), sets, self.seed)
+        changed = ablate(load_with_oracle(self.run_folder), sets, self.seed)
         if self.json:
             rows = {name: {level: row._asdict() for level, row in levels.items()} for name, levels in changed.items()}
             print(json.dumps(rows, indent=2))

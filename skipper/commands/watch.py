@@ -52,8 +52,8 @@ class Watch:
 
     def run(self) -> None:
         """Play, and write what was asked for."""
-        from skipper.viewer.record import to_html
         from skipper.viewer.gallery import gallery
+        from skipper.viewer.record import to_html
 
         if self.each is not None and self.each < 1:
             raise ValueError(f"--each wants at least 1, got {self.each}")

@@ -2,28 +2,28 @@
 
 from typing import Any
 
+from skipper.analysis.oracle_substitution import AgentWithOracle
 from skipper.envs.lava.tasks import Tasks
-from skipper.analysis.oracle_substitution import Patient
 from skipper.training.evaluate import Summary, play, summarise
 
 # The name of a row, and what is changed in it.
 CHANGES: dict[str, dict[str, Any]] = {
     "nothing": {},
-    "no doubt": {"doubt": 0.0},
-    "no caution": {"caution": 0.0},
+    "no revisit_penalty": {"revisit_penalty": 0.0},
+    "no edge_length_penalty": {"edge_length_penalty": 0.0},
     "5 sweeps": {"sweeps": 5},
     "12 vertices kept of 32": {"prune_vertices": True, "kept": 12, "checkpoints": 30},
     "16 vertices": {"prune_vertices": False, "checkpoints": 14},
     "plans on a trigger": {"regenerate": "trigger"},
     "checkpoints imagined once": {"regenerate": "once"},
-    "checkpoints met by code": {"match_states": False},
+    "checkpoints met by code": {"match_observations": False},
     "always the goal": {"always_goal": True},
 }
 
 
-def ablate(patient: Patient, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Summary]]:
+def ablate(agent: AgentWithOracle, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Summary]]:
     """Success on every set of tasks, for every change."""
     return {
-        name: {level: summarise(play(patient.planning(seed, **change), tasks, seed)) for level, tasks in sets.items()}
+        name: {level: summarise(play(agent.planning(seed, **change), tasks, seed)) for level, tasks in sets.items()}
         for name, change in CHANGES.items()
     }

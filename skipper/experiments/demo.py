@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from skipper.analysis.plots import draw_learning_curves, draw_moment, draw_tasks
 from skipper.config import EvaluationConfig
 from skipper.envs.lava.tasks import Tasks
-from skipper.analysis.plots import draw_learning_curves, draw_moment, draw_tasks
 from skipper.presets import preset
 from skipper.training.progress import ProgressDisplay
 from skipper.training.recorder import read_evaluations

@@ -11,14 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from skipper.nets.estimates import Estimates
-from skipper.runtime.hashing import content_hashes
-from skipper.runtime.jit import kernel
 from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
+from skipper.runtime.hashing import content_hashes
+from skipper.runtime.jit import kernel
 from skipper.runtime.threads import shared
 from skipper.types import Array, Scene
 
-MOST_BYTES = 2**31  # 2,850 scenes of 12x12 cells with the preset's heads, 550 with eight votes; 270 and 80 of 25x25
+MOST_BYTES = (
+    2**31
+)  # 2,850 scenes of 12x12 cells with the preset's heads, 550 with eight ensemble_size; 270 and 80 of 25x25
 BYTES_PER_PAIR = 15
 SHARE = 8  # environments for which a thread of their own pays
 
@@ -96,7 +98,7 @@ def _note_rewards(pairs, reward, pages):
         pages.reward[place], pages.paid[place] = reward[pair], True
 
 
-class Atlas:
+class EdgeCache:
     """One page for each environment: what the estimators say of the cells of its scene and of pairs of them."""
 
     def __init__(self, estimates: Estimates, scene: Scene, *, back: bool = True) -> None:
@@ -110,7 +112,7 @@ class Atlas:
     def open(self, rows: Array, observation: Array) -> None:
         """Turn to the pages of the environments ``rows`` (R,), which show ``observation`` (R, W, H, C) now.
 
-        Where there would be too many or too large ones, the atlas stays closed.
+        Where there would be too many or too large ones, the edge_cache stays closed.
         """
         cells, environments = observation.shape[1] * observation.shape[2], int(rows.max(initial=-1)) + 1
         bytes_per_cell = BYTES_PER_PAIR * cells + 4 * math.prod(self._estimates.heads.end_shape)

@@ -5,27 +5,29 @@ import numpy as np
 from skipper.types import Array, Symmetries
 
 
-class Ballot:
+class SymmetryEnsemble:
     """Asks the first so many of an environment's symmetric images; the first of all is the original itself."""
 
-    def __init__(self, symmetries: Symmetries | None, votes: int) -> None:
+    def __init__(self, symmetries: Symmetries | None, ensemble_size: int) -> None:
         offered = 1 if symmetries is None else len(symmetries.cells)
-        if not 1 <= votes <= offered:
-            raise ValueError(f"votes must be from 1 to {offered}, the symmetric images that there are; got {votes}")
-        self.votes, self._symmetries = votes, symmetries
+        if not 1 <= ensemble_size <= offered:
+            raise ValueError(
+                f"ensemble_size must be from 1 to {offered}, the symmetric images that there are; got {ensemble_size}"
+            )
+        self.ensemble_size, self._symmetries = ensemble_size, symmetries
 
     def names(self, actions: int) -> Array:
         """(V, A) what actions are called in the images."""
         if self._symmetries is None:
             return np.arange(actions)[None]
-        return self._symmetries.actions[: self.votes]
+        return self._symmetries.actions[: self.ensemble_size]
 
     def images(self, states: Array) -> Array:
         """(M, W, H, C) to (V * M, W, H, C): first the first image of all, then the second."""
-        if self._symmetries is None or self.votes == 1:
+        if self._symmetries is None or self.ensemble_size == 1:
             return states
-        which = np.repeat(np.arange(self.votes), len(states))
-        return self._symmetries.images(np.concatenate([states] * self.votes), which)
+        which = np.repeat(np.arange(self.ensemble_size), len(states))
+        return self._symmetries.images(np.concatenate([states] * self.ensemble_size), which)
 
     def renamed(self, answers: Array, image: int) -> Array:
         """(P, A, ...) about the actions of an image, by the names that these have in the original."""

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skipper.nets.ensemble import Ballot
 from skipper.agents.learning_core import observations_tensor
-from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.compiled.heads import StillHeads
+from skipper.nets.ensemble import SymmetryEnsemble
+from skipper.nets.estimators import EstimatorNetwork
 from skipper.planning.proxy import LazyEdges, Vertices
 from skipper.types import Array
 
@@ -26,19 +26,19 @@ class Estimates:
         network: EstimatorNetwork,
         discount: float,
         partial: Callable[[Tensor], Tensor] | None = None,
-        ballot: Ballot | None = None,
+        ensemble: SymmetryEnsemble | None = None,
     ) -> None:
-        """``partial`` may be a table of the network's partial states; without a ``ballot`` only one image is asked."""
+        """``partial`` may be a table of the network's partial states; without a ``ensemble`` only one image is asked."""
         self.network, self._partial = network, partial or network.partial
-        self._ballot = ballot or Ballot(None, 1)
-        pairwise, names = (network.value, network.distance, network.reward), self._ballot.names(network.value.actions)
+        self._ensemble = ensemble or SymmetryEnsemble(None, 1)
+        pairwise, names = (network.value, network.distance, network.reward), self._ensemble.names(network.value.actions)
         self.heads = StillHeads(pairwise, network.terminal, discount, names)
 
     @torch.no_grad()
     def meet(self, states: Array) -> tuple[Array, Array]:
         """What heads are told of states (M, W, H, C), in all images, and whether these end an episode, (M,) bool."""
-        sigma = self._partial(observations_tensor(self._ballot.images(states))).numpy()
-        return self.heads.meet(sigma.reshape(self._ballot.votes, len(states), sigma.shape[1]).swapaxes(0, 1))
+        sigma = self._partial(observations_tensor(self._ensemble.images(states))).numpy()
+        return self.heads.meet(sigma.reshape(self._ensemble.ensemble_size, len(states), sigma.shape[1]).swapaxes(0, 1))
 
 
 def learned_edges(estimates: Estimates, vertices: Vertices) -> LazyEdges:

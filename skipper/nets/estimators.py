@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.learning_core import observations_tensor
-from skipper.nets.compiled.pair_losses import pair_losses
 from skipper.config import LearningConfig, NetworkConfig
-from skipper.runtime.hashing import content_hashes
 from skipper.losses import distance_target, reward_target, terminal_loss, value_target
+from skipper.nets.compiled.encoder_selector import StillPartialStates
+from skipper.nets.compiled.pair_losses import pair_losses
 from skipper.nets.heads import PairwiseHead, distance_support, join_pairs, unit_support
 from skipper.nets.layers import WeightsWatch, mlp
 from skipper.nets.partial_states import PartialStates
-from skipper.nets.compiled.encoder_selector import StillPartialStates
 from skipper.replay.store import Pairs, Samples
+from skipper.runtime.hashing import content_hashes
 from skipper.types import EnvironmentSpec
 
 
@@ -148,16 +148,16 @@ class Hindsight(NamedTuple):
         return Hindsight(state, episode, *map(torch.cat, zip(self[2:], again, strict=True)))
 
 
-class Outlook(NamedTuple):
+class BootstrapTargets(NamedTuple):
     """What the frozen network expects of every action after the next states, (P, A) each."""
 
     value: Tensor
     reward: Tensor
     distance: Tensor
 
-    def of_action(self, action: Tensor) -> "Outlook":
+    def of_action(self, action: Tensor) -> "BootstrapTargets":
         """(P,) each, if ``action`` (P,) is taken."""
-        return Outlook(*(column.gather(-1, action[:, None])[:, 0] for column in self))
+        return BootstrapTargets(*(column.gather(-1, action[:, None])[:, 0] for column in self))
 
 
 @torch.no_grad()
@@ -169,15 +169,21 @@ def _expectation(head: PairwiseHead, partial: Tensor, source: Tensor, target: Te
 
 
 @torch.no_grad()
-def frozen_outlook(frozen: EstimatorNetwork, batch: Hindsight, remembered: PartialTable | None = None) -> Outlook:
+def bootstrap_targets(
+    frozen: EstimatorNetwork, batch: Hindsight, remembered: PartialTable | None = None
+) -> BootstrapTargets:
     """Needs nothing of the online network; ``remembered`` are partial states of the frozen one."""
     sigma = _encode_used(remembered or frozen.partial, batch)
     heads = (frozen.value, frozen.reward, frozen.distance)
-    return Outlook(*(_expectation(head, sigma, batch.next, batch.target) for head in heads))
+    return BootstrapTargets(*(_expectation(head, sigma, batch.next, batch.target) for head in heads))
 
 
 def estimator_losses(
-    online: EstimatorNetwork, batch: Hindsight, outlook: Outlook, config: LearningConfig, real: int | None = None
+    online: EstimatorNetwork,
+    batch: Hindsight,
+    bootstrap: BootstrapTargets,
+    config: LearningConfig,
+    real: int | None = None,
 ) -> dict[str, Tensor]:
     """Per-pair losses of all four heads; one next action, chosen by the online policy, serves them all.
 
@@ -186,7 +192,7 @@ def estimator_losses(
     sigma = online.partial(batch.state)  # (M, D)
     with torch.no_grad():
         a_t = _expectation(online.value, sigma, batch.next, batch.target).argmax(-1)  # (P,)
-        after = outlook.of_action(a_t)
+        after = bootstrap.of_action(a_t)
         aims = {
             "value": value_target(batch.reached, batch.terminated, after.value, config.policy_discount),
             "reward": reward_target(batch.reward, batch.reached, batch.terminated, after.reward, config.task_discount),

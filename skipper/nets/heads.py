@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from skipper.runtime.jit import kernel
 from skipper.nets.layers import mlp
+from skipper.runtime.jit import kernel
 
 FAVOUR = 6.0  # logits: of 16 bins the favoured one then holds 0.96
 

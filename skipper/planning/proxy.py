@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from skipper.config import PlanningConfig
-from skipper.runtime.hashing import content_hashes
-from skipper.runtime.jit import kernel
 from skipper.planning.medoids import k_medoids
 from skipper.planning.value_iteration import Values, choose_target, value_iteration
+from skipper.runtime.hashing import content_hashes
+from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 CURRENT, GOAL = 0, -1  # where these two stand among the vertices of every problem
@@ -56,7 +56,7 @@ class EstimateEdges(Protocol):
         """Annotate all pairs."""
 
 
-class Fate(IntEnum):
+class EdgeStatus(IntEnum):
     """What became of an edge, and why."""
 
     KEPT = 0
@@ -74,7 +74,7 @@ class ProxyProblem(NamedTuple):
     edges: Edges
     trust: Array  # (B, N, N) how far each edge is believed, 1 where nothing is doubted
     kept: Array  # (B, N) bool, vertices that survived pruning
-    fate: Array  # (B, N, N) of every edge
+    status: Array  # (B, N, N) of every edge
     values: Values
     target: Array  # (B,) the chosen vertex, -1 where the current state has no edge
 
@@ -88,7 +88,7 @@ class ProxyProblem(NamedTuple):
 def route(problem: ProxyProblem, row: int) -> list[int]:
     """The vertices that the plan of one problem leads over: its target, then the best after that, up to the goal."""
     goal = problem.kept.shape[1] - 1
-    usable, values = problem.fate[row] == Fate.KEPT, problem.values.action[row]
+    usable, values = problem.status[row] == EdgeStatus.KEPT, problem.values.action[row]
     vertices, at = [CURRENT], int(problem.target[row])
     while at >= 0 and at not in vertices:
         vertices.append(at)
@@ -136,31 +136,31 @@ def keep_vertices(vertices: Vertices, edges: Edges | LazyEdges, config: Planning
     return k_medoids(symmetric, present, fixed, config.kept)
 
 
-def judge_edges(vertices: Vertices, edges: Edges | LazyEdges, kept: Array, config: PlanningConfig) -> Array:
-    """(B, N, N) the fate of every edge; of several reasons to go the first is told."""
+def prune_edges(vertices: Vertices, edges: Edges | LazyEdges, kept: Array, config: PlanningConfig) -> Array:
+    """(B, N, N) the status of every edge; of several reasons to go the first is told."""
     longest = np.inf if "edges" in config.truth else config.edge_threshold
-    told_by = vertices.identity if config.match_states else vertices.code
-    fate = np.empty(edges.distance.shape, np.int8)
-    _judge(edges.distance, edges.terminal, told_by == told_by[:, [CURRENT]], kept, longest, fate)
-    return fate
+    told_by = vertices.identity if config.match_observations else vertices.code
+    status = np.empty(edges.distance.shape, np.int8)
+    _prune(edges.distance, edges.terminal, told_by == told_by[:, [CURRENT]], kept, longest, status)
+    return status
 
 
 @kernel
-def _judge(distance, terminal, back, kept, longest, fate):
-    """Fill ``fate`` (B, N, N)."""
-    for problem, one, two in np.ndindex(fate.shape):
+def _prune(distance, terminal, back, kept, longest, status):
+    """Fill ``status`` (B, N, N)."""
+    for problem, one, two in np.ndindex(status.shape):
         if not (kept[problem, one] and kept[problem, two]):
-            fate[problem, one, two] = Fate.VERTEX_GONE
+            status[problem, one, two] = EdgeStatus.VERTEX_GONE
         elif one == two:
-            fate[problem, one, two] = Fate.SELF_LOOP
+            status[problem, one, two] = EdgeStatus.SELF_LOOP
         elif back[problem, two]:
-            fate[problem, one, two] = Fate.INTO_CURRENT
+            status[problem, one, two] = EdgeStatus.INTO_CURRENT
         elif terminal[problem, one]:
-            fate[problem, one, two] = Fate.FROM_TERMINAL
+            status[problem, one, two] = EdgeStatus.FROM_TERMINAL
         elif distance[problem, one, two] > longest or np.isinf(distance[problem, one, two]):
-            fate[problem, one, two] = Fate.TOO_LONG
+            status[problem, one, two] = EdgeStatus.TOO_LONG
         else:
-            fate[problem, one, two] = Fate.KEPT
+            status[problem, one, two] = EdgeStatus.KEPT
 
 
 def trust_edges(edges: Edges, tried: Array | None, config: PlanningConfig) -> Array:
@@ -168,18 +168,18 @@ def trust_edges(edges: Edges, tried: Array | None, config: PlanningConfig) -> Ar
 
     A way that led back to a state is longer than it seemed from there. ``tried`` (B, N, A) counts the choices.
     """
-    if tried is None or edges.action is None or config.doubt == 0:
+    if tried is None or edges.action is None or config.revisit_penalty == 0:
         return np.ones(edges.distance.shape)
     times = np.take_along_axis(tried, edges.action, axis=2)  # (B, N, N)
-    trust: Array = (1.0 - config.doubt) ** times
+    trust: Array = (1.0 - config.revisit_penalty) ** times
     return trust
 
 
 def weigh_edges(distance: Array, usable: Array, trust: Array, config: PlanningConfig) -> Array:
     """(B, N, N) what edges count: as far as they are trusted, and less the longer they are; 0 where not ``usable``."""
-    caution = 0.0 if "edges" in config.truth else config.caution  # the truth needs none
+    edge_length_penalty = 0.0 if "edges" in config.truth else config.edge_length_penalty  # the truth needs none
     weight = np.zeros(distance.shape)
-    _weigh(*(column.reshape(-1) for column in (distance, usable, trust)), 1.0 - caution, weight.reshape(-1))
+    _weigh(*(column.reshape(-1) for column in (distance, usable, trust)), 1.0 - edge_length_penalty, weight.reshape(-1))
     return weight
 
 
@@ -200,11 +200,11 @@ def solve(
     """
     estimated = estimate(vertices)
     kept = keep_vertices(vertices, estimated, config)
-    fate = judge_edges(vertices, estimated, kept, config)
-    usable = fate == Fate.KEPT
+    status = prune_edges(vertices, estimated, kept, config)
+    usable = status == EdgeStatus.KEPT
     edges = estimated if isinstance(estimated, Edges) else estimated.where(usable)
     trust = trust_edges(edges, tried, config)
     weight = weigh_edges(edges.distance, usable, trust, config)
     values = value_iteration(weight * edges.reward, weight * edges.discount, config.sweeps)
     target = choose_target(values.action[:, CURRENT], usable[:, CURRENT], edges.distance[:, CURRENT])
-    return ProxyProblem(vertices, edges, trust, kept, fate, values, target)
+    return ProxyProblem(vertices, edges, trust, kept, status, values, target)

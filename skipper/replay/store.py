@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skipper.config import ReplayConfig
-from skipper.runtime.hashing import content_hashes
-from skipper.runtime.jit import kernel
 from skipper.replay.episodes import Episode
 from skipper.replay.relabel import relabel
 from skipper.replay.sum_tree import SumTree
+from skipper.runtime.hashing import content_hashes
+from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 NO_EPISODE = -1

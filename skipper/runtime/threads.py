@@ -17,7 +17,7 @@ _MEGABYTE = 2**20
 PARTS = 4  # of work for each thread: not all are equally fast
 
 
-def prepare_processor(threads: int) -> None:
+def configure_threads(threads: int) -> None:
     """Let networks use ``threads`` threads, NumPy none of its own, and this process keep the memory that it frees.
 
     Networks allocate and free the same megabytes at every step. By default glibc returns them to the system each time,
@@ -57,7 +57,7 @@ def _products_alone() -> AbstractContextManager[object]:
     """In it, matrix products of compiled functions have no threads: these would stand in the way of ours."""
     libraries = _product_libraries()
     if all(library.num_threads == 1 for library in libraries.lib_controllers):
-        return nullcontext()  # as after prepare_processor; to set it takes longer than to see it
+        return nullcontext()  # as after configure_threads; to set it takes longer than to see it
     return libraries.limit(limits=1)
 
 

@@ -16,11 +16,11 @@ from skipper.config import RunConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import Tasks, TaskStream, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.runtime.threads import prepare_processor
+from skipper.runtime.threads import configure_threads
 from skipper.training.evaluate import evaluate_learner
-from skipper.training.run_folder import RunFolder
 from skipper.training.loop import Loop
 from skipper.training.recorder import Recorder
+from skipper.training.run_folder import RunFolder
 
 
 class Display(Protocol):
@@ -75,7 +75,7 @@ class Run:
 
     def __init__(self, config: RunConfig, folder: RunFolder, display: Display) -> None:
         self.config, self.folder, self.display = config, folder, display
-        prepare_processor(config.network_threads)
+        configure_threads(config.network_threads)
         learner = learner_kind(config.agent).train(config, environment_spec(config.world))
         self.tasks: Tasks | None = training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
         envs = LavaVectorEnv(config.environments, tasks=self.tasks or TaskStream(config.world))

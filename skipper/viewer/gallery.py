@@ -53,6 +53,8 @@ def gallery(
     }
     if config.world.slip > 0:
         about["slip"] = f"{config.world.slip:g}; true distances and the optimal path are those of an agent in luck"
-    if caution := config.planning.caution:
-        about["caution"] = f"{caution:g}; an edge of d steps counts {1 - caution:g} to the power of d * d"
+    if edge_length_penalty := config.planning.edge_length_penalty:
+        about["edge_length_penalty"] = (
+            f"{edge_length_penalty:g}; an edge of d steps counts {1 - edge_length_penalty:g} to the power of d * d"
+        )
     return page_data(f"{name}: see the agent think", about, unseen, episodes)

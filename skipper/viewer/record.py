@@ -15,17 +15,17 @@ from skipper.envs.lava.oracle import UNREACHABLE, distances_from, optimal_path
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import Tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.planning.proxy import CURRENT, Fate, ProxyProblem, route
+from skipper.planning.proxy import CURRENT, EdgeStatus, ProxyProblem, route
 from skipper.types import Agent, Array, Decision, TimeStep
 
 # What became of an edge, in few words.
-FATES = {
-    Fate.KEPT: "kept",
-    Fate.VERTEX_GONE: "an end is pruned",
-    Fate.SELF_LOOP: "leads nowhere",
-    Fate.INTO_CURRENT: "back to here",
-    Fate.FROM_TERMINAL: "from an ending",
-    Fate.TOO_LONG: "too long",
+STATUSES = {
+    EdgeStatus.KEPT: "kept",
+    EdgeStatus.VERTEX_GONE: "an end is pruned",
+    EdgeStatus.SELF_LOOP: "leads nowhere",
+    EdgeStatus.INTO_CURRENT: "back to here",
+    EdgeStatus.FROM_TERMINAL: "from an ending",
+    EdgeStatus.TOO_LONG: "too long",
 }
 EMPTY_CELL, OBSTACLE_CELL, GOAL_CELL = ".#G"
 
@@ -112,8 +112,8 @@ def plan_to_json(problem: ProxyProblem, row: int, scene: LavaScene) -> Json:
     present = np.flatnonzero(problem.vertices.present[row])
     place = {int(vertex): index for index, vertex in enumerate(present)}
     inner = np.ix_(present, present)
-    distance, fate, trust = (part[row][inner] for part in (problem.edges.distance, problem.fate, problem.trust))
-    kept = fate == Fate.KEPT
+    distance, status, trust = (part[row][inner] for part in (problem.edges.distance, problem.status, problem.trust))
+    kept = status == EdgeStatus.KEPT
     reward = np.where(kept, problem.edges.reward[row][inner], 0.0)
     return {
         "cells": scene.agent_cell(problem.vertices.observation[row, present]).tolist(),
@@ -123,7 +123,7 @@ def plan_to_json(problem: ProxyProblem, row: int, scene: LavaScene) -> Json:
         "value": _rounded(problem.values.vertex[row, present], 3),
         "worth": _rounded(problem.values.action[row, CURRENT, present], 3),  # of aiming at each of them from here
         "tenths": ["".join(map(_tenths, line)) for line in distance],
-        "fate": ["".join(str(int(each)) for each in line) for line in fate],
+        "status": ["".join(str(int(each)) for each in line) for line in status],
         "reward": _sparse(reward, 0.0),
         "trust": _sparse(np.where(kept, trust, 1.0), 1.0),
         "route": [place[vertex] for vertex in route(problem, row)],
@@ -165,7 +165,7 @@ def page_data(title: str, about: Mapping[str, str], tasks: Tasks, episodes: list
         "height": world.height,
         "dynamics": world.dynamics,
         "actions": ACTIONS,
-        "fates": {str(int(fate)): words for fate, words in FATES.items()},
+        "statuses": {str(int(status)): words for status, words in STATUSES.items()},
         "episodes": episodes,
     }
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from skipper.agents.learning_core import Images, LearningCore, WeightAverage
 from skipper.agents.modelfree import ModelFreeAgent
-from skipper.agents.optimizer import Optimiser, side_by_side
+from skipper.agents.optimizer import Optimizer, side_by_side
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.config import LearningConfig, ReplayConfig
 from skipper.envs.lava.family import environment_spec
@@ -23,7 +23,7 @@ CONFIG = replace(
     agent="skipper-regen",
     tasks=6,
     replay=ReplayConfig(capacity=2_000, all_pairs=True, other_episodes=0.2),
-    learning=replace(DEBUG.learning, symmetries=True, sync_every=400),
+    learning=replace(DEBUG.learning, symmetries=True, target_update_every=400),
 )
 SPEC = environment_spec(CONFIG.world)
 
@@ -108,7 +108,7 @@ def test_the_average_follows_the_weights_and_forgets_the_beginning():
 
 
 def test_evaluation_and_saved_weights_are_those_of_the_average():
-    agent = ModelFreeAgent(replace(CONFIG, learning=replace(CONFIG.learning, averaging=0.99)), SPEC)
+    agent = ModelFreeAgent(replace(CONFIG, learning=replace(CONFIG.learning, ema_decay=0.99)), SPEC)
     assert agent.core.evaluated is not agent.core.network
     with torch.no_grad():
         for weight in agent.core.evaluated.parameters():
@@ -130,7 +130,7 @@ def test_a_part_without_gradients_is_left_alone_and_the_others_are_stepped_as_ev
 
     mine, plain = parts(), parts()
     config = LearningConfig(learning_rate=0.1, gradient_clip=0.5)
-    optimiser = Optimiser(mine, config)
+    optimizer = Optimizer(mine, config)
     adam = torch.optim.Adam(plain.parameters(), lr=0.1, eps=config.adam_epsilon)
 
     def loss(network: nn.ModuleDict, whole: bool) -> torch.Tensor:
@@ -138,16 +138,16 @@ def test_a_part_without_gradients_is_left_alone_and_the_others_are_stepped_as_ev
         return (network["two"](out) if whole else out).square().sum()
 
     for turn in range(6):
-        optimiser.step(loss(mine, turn % 3 == 0))
+        optimizer.step(loss(mine, turn % 3 == 0))
         adam.zero_grad(set_to_none=True)
         loss(plain, turn % 3 == 0).backward()
         nn.utils.clip_grad_value_(plain.parameters(), 0.5)
         adam.step()
     for one, two in zip(mine.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(one, two)
-    saved = optimiser.state_dict()
+    saved = optimizer.state_dict()
     assert (saved["one.weight"]["steps"], saved["two.weight"]["steps"]) == (6, 2)
-    other = Optimiser(mine, config)
+    other = Optimizer(mine, config)
     early = other.state_dict()
     other.load_state_dict(saved)
     for name, moments in other.state_dict().items():

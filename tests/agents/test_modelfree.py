@@ -6,7 +6,7 @@ import torch
 
 from skipper.agents.learning_core import EpsilonGreedy, explore, linear_epsilon, named_rng
 from skipper.agents.modelfree import ModelFreeAgent, ValueNetwork, play_modelfree
-from skipper.agents.optimizer import NotFiniteError, Optimiser
+from skipper.agents.optimizer import NotFiniteError, Optimizer
 from skipper.config import LearningConfig, NetworkConfig, ReplayConfig
 from skipper.nets.heads import PairwiseHead, distance_support
 from skipper.presets import DEBUG
@@ -14,7 +14,7 @@ from skipper.types import EnvironmentSpec, TimeStep, Transition
 
 SPEC = EnvironmentSpec((4, 4, 2), (11, 6), 4, 10)
 CONFIG = replace(
-    DEBUG, environments=2, replay=ReplayConfig(capacity=100), learning=replace(DEBUG.learning, sync_every=10)
+    DEBUG, environments=2, replay=ReplayConfig(capacity=100), learning=replace(DEBUG.learning, target_update_every=10)
 )
 
 
@@ -62,7 +62,9 @@ def test_actions_are_those_of_the_highest_value():
 
 def test_the_target_is_the_double_dqn_return(monkeypatch):
     """The online network chooses the next action, the target network values it, and the end has no future."""
-    agent = ModelFreeAgent(replace(CONFIG, learning=replace(CONFIG.learning, batch_size=64, sync_every=10_000)), SPEC)
+    agent = ModelFreeAgent(
+        replace(CONFIG, learning=replace(CONFIG.learning, batch_size=64, target_update_every=10_000)), SPEC
+    )
     feed(agent)
     with torch.no_grad():
         for parameter in agent.core.target_network.parameters():
@@ -146,10 +148,10 @@ def test_what_is_saved_does_not_change_with_the_agent():
     feed(agent)
     agent.learn()
     saved = agent.state_dict()
-    moment = next(iter(saved["core"]["optimiser"].values()))["mean"].copy()
+    moment = next(iter(saved["core"]["optimizer"].values()))["mean"].copy()
     weight = next(iter(saved["core"]["network"].values())).copy()
     agent.learn()
-    assert (next(iter(saved["core"]["optimiser"].values()))["mean"] == moment).all()
+    assert (next(iter(saved["core"]["optimizer"].values()))["mean"] == moment).all()
     assert (next(iter(saved["core"]["network"].values())) == weight).all()
 
 
@@ -176,12 +178,12 @@ def test_playing_with_saved_weights_is_the_same_policy():
 def test_the_optimiser_clips_gradients_by_value_and_refuses_what_is_not_finite():
     network = torch.nn.Linear(1, 1, bias=False)
     network.weight.data.fill_(1.0)
-    optimiser = Optimiser(network, LearningConfig(learning_rate=0.1, gradient_clip=0.5))
-    optimiser.step((network.weight * 100.0).sum())
-    (state,) = optimiser.state_dict().values()
+    optimizer = Optimizer(network, LearningConfig(learning_rate=0.1, gradient_clip=0.5))
+    optimizer.step((network.weight * 100.0).sum())
+    (state,) = optimizer.state_dict().values()
     assert state["mean"].item() == pytest.approx(0.1 * 0.5)  # a tenth of the clipped gradient
     with pytest.raises(NotFiniteError, match="became nan"):
-        optimiser.step(network.weight.sum() * float("nan"))
+        optimizer.step(network.weight.sum() * float("nan"))
 
 
 def test_pessimistic_heads_begin_at_their_worst():
@@ -195,10 +197,10 @@ def test_pessimistic_heads_begin_at_their_worst():
 
 def test_gradients_that_are_not_finite_change_nothing():
     network = torch.nn.Linear(1, 1, bias=False)
-    optimiser = Optimiser(network, LearningConfig())
+    optimizer = Optimizer(network, LearningConfig())
     before = network.weight.item()
     with pytest.raises(NotFiniteError, match="gradient"):
-        optimiser.step((network.weight - network.weight.detach()).abs().sqrt().sum())  # finite, with an infinite slope
+        optimizer.step((network.weight - network.weight.detach()).abs().sqrt().sum())  # finite, with an infinite slope
     assert network.weight.item() == before
 
 
@@ -260,8 +262,8 @@ def test_copies_of_the_network_keep_their_rhythm_over_a_resume():
 def test_adam_is_the_configured_one():
     network = torch.nn.Linear(2, 1, bias=False)
     network.weight.data.zero_()
-    optimiser = Optimiser(network, LearningConfig(learning_rate=0.1, adam_epsilon=0.5, gradient_clip=0.3))
-    optimiser.step((network.weight * torch.tensor([[0.2, 50.0]])).sum())
+    optimizer = Optimizer(network, LearningConfig(learning_rate=0.1, adam_epsilon=0.5, gradient_clip=0.3))
+    optimizer.step((network.weight * torch.tensor([[0.2, 50.0]])).sum())
     # The first step of Adam is lr * g / (|g| + eps), each entry clipped on its own.
     expected = torch.tensor([[-0.1 * 0.2 / 0.7, -0.1 * 0.3 / 0.8]])
     torch.testing.assert_close(network.weight.detach(), expected)

@@ -5,14 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.config import GeneratorConfig, NetworkConfig, PlanningConfig, WorldConfig
-from skipper.envs.lava.oracle import LavaOracle, action_values, reach_truth, shortest_distances
-from skipper.envs.lava.family import environment_spec
-from skipper.envs.lava.tasks import tasks_from_text, training_tasks
-from skipper.planning.proxy import Edges, merged_vertices, solve
-from skipper.presets import preset
+from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.analysis.oracle_metrics import (
     by_distance,
     estimate_truth,
@@ -22,6 +16,12 @@ from skipper.analysis.oracle_metrics import (
     plans_of,
     walk_truth,
 )
+from skipper.config import GeneratorConfig, NetworkConfig, PlanningConfig, WorldConfig
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.oracle import LavaOracle, action_values, reach_truth, shortest_distances
+from skipper.envs.lava.tasks import tasks_from_text, training_tasks
+from skipper.planning.proxy import Edges, merged_vertices, solve
+from skipper.presets import preset
 
 WORLD = WorldConfig(6, 6, max_steps=20)
 TASKS = training_tasks(WORLD, 4, seed=0)
@@ -34,7 +34,7 @@ def policy(world: WorldConfig = WORLD, **planning) -> SkipperPolicy:
         world=world,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
         generator=GeneratorConfig(generator_width=4),
-        planning=replace(base.planning, match_states=True, **planning),
+        planning=replace(base.planning, match_observations=True, **planning),
     )
     agent = SkipperAgent(config, environment_spec(world))
     return SkipperPolicy(agent.core.network, config, agent.spec, np.random.default_rng(0))
@@ -118,7 +118,7 @@ def problem_with_a_pocket(distance_to_pocket: float):
 
 
 def test_a_deluded_plan_is_called_so():
-    oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_states=True)
+    oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_observations=True)
     vertices, edges = problem_with_a_pocket(2.0)
     deluded = plan_truth(solve(vertices, lambda _: edges, config), oracle, config, 0.99)
     assert deluded["delusional_vertices"] == pytest.approx(1 / 3)
@@ -136,7 +136,7 @@ def test_a_deluded_plan_is_called_so():
 
 
 def test_a_plan_without_a_target_is_no_good_target():
-    oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_states=True)
+    oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_observations=True)
     vertices, edges = problem_with_a_pocket(np.inf)
     lost = solve(vertices, lambda _: edges._replace(distance=np.full((1, 5, 5), 9.0)), config)
     found = plan_truth(lost, oracle, config, 0.99)

@@ -3,9 +3,9 @@ from matplotlib.animation import PillowWriter
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
+from skipper.analysis.plots import animate_episode, draw_learning_curves, draw_moment, draw_task, draw_tasks
 from skipper.envs.lava.render import render_rgb
 from skipper.envs.lava.tasks import tasks_from_text
-from skipper.analysis.plots import animate_episode, draw_learning_curves, draw_moment, draw_task, draw_tasks
 
 DRAWINGS = ("A.#..\n#...G\n.....", "G....\n.###.\n....A")
 
@@ -56,7 +56,7 @@ def test_learning_curves_show_every_run_in_every_panel(tmp_path, monkeypatch):
 PLAN = {
     "cells": [0, 2, 5, 4],
     "kept": [1, 1, 1, 1],
-    "fate": ["2000", "3200", "3525", "3552"],
+    "status": ["2000", "3200", "3525", "3552"],
     "route": [0, 1, 3],
 }
 EPISODE = {

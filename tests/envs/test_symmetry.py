@@ -3,8 +3,8 @@ import pytest
 
 from skipper.config import WorldConfig
 from skipper.envs.lava.family import environment_spec
-from skipper.envs.symmetry import grid_symmetries
 from skipper.envs.lava.tasks import training_tasks
+from skipper.envs.symmetry import grid_symmetries
 from skipper.types import oracle_of
 
 

@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.nets.edge_cache import Atlas
-from skipper.nets.ensemble import Ballot
 from skipper.agents.skipper.vertices import imagined_vertices
-from skipper.nets.estimates import Estimates, learned_edges
-from skipper.nets.estimators import EstimatorNetwork
 from skipper.config import WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled.heads import StillHeads
+from skipper.nets.edge_cache import EdgeCache
+from skipper.nets.ensemble import SymmetryEnsemble
+from skipper.nets.estimates import Estimates, learned_edges
+from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import Vertices
 from skipper.presets import DEBUG
@@ -27,12 +27,12 @@ def network() -> EstimatorNetwork:
         return EstimatorNetwork(DEBUG.network, SPEC)
 
 
-def estimates_of(network: EstimatorNetwork, votes: int = 1) -> Estimates:
-    return Estimates(network, 0.9, ballot=Ballot(SPEC.symmetries, votes))
+def estimates_of(network: EstimatorNetwork, ensemble_size: int = 1) -> Estimates:
+    return Estimates(network, 0.9, ensemble=SymmetryEnsemble(SPEC.symmetries, ensemble_size))
 
 
-def atlas_of(network: EstimatorNetwork) -> Atlas:
-    return Atlas(estimates_of(network), scene_of(SPEC))
+def atlas_of(network: EstimatorNetwork) -> EdgeCache:
+    return EdgeCache(estimates_of(network), scene_of(SPEC))
 
 
 def seen(tasks: np.ndarray, cells: int) -> np.ndarray:
@@ -50,9 +50,9 @@ def useful(vertices: Vertices, terminal: np.ndarray) -> np.ndarray:
     return both & ~np.eye(both.shape[1], dtype=bool)
 
 
-def assert_same_edges(atlas: Atlas, estimates: Estimates, vertices: Vertices) -> None:
+def assert_same_edges(edge_cache: EdgeCache, estimates: Estimates, vertices: Vertices) -> None:
     every = np.ones((*vertices.present.shape, vertices.present.shape[1]), bool)
-    found, plain = (edges.where(every) for edges in (atlas.edges(vertices), learned_edges(estimates, vertices)))
+    found, plain = (edges.where(every) for edges in (edge_cache.edges(vertices), learned_edges(estimates, vertices)))
     asked = useful(vertices, plain.terminal)
     for one, two in zip(found, plain, strict=True):
         known = asked if one.ndim == 3 else vertices.present
@@ -61,13 +61,13 @@ def assert_same_edges(atlas: Atlas, estimates: Estimates, vertices: Vertices) ->
     assert (found.reward[~asked] == 0.0).all()
 
 
-@pytest.mark.parametrize("votes", [1, 3])
-def test_what_is_remembered_is_what_would_be_estimated(network, votes):
-    estimates, rng = estimates_of(network, votes), np.random.default_rng(0)
-    atlas = Atlas(estimates, scene_of(SPEC))
+@pytest.mark.parametrize("ensemble_size", [1, 3])
+def test_what_is_remembered_is_what_would_be_estimated(network, ensemble_size):
+    estimates, rng = estimates_of(network, ensemble_size), np.random.default_rng(0)
+    edge_cache = EdgeCache(estimates, scene_of(SPEC))
     for step in range(8):
-        atlas.open(ROWS, seen(ROWS, step % 4))
-        assert_same_edges(atlas, estimates, vertices_at(ROWS, rng.integers(36, size=(3, 7)), step % 4))
+        edge_cache.open(ROWS, seen(ROWS, step % 4))
+        assert_same_edges(edge_cache, estimates, vertices_at(ROWS, rng.integers(36, size=(3, 7)), step % 4))
 
 
 def test_nothing_is_estimated_twice(network, monkeypatch):
@@ -75,46 +75,46 @@ def test_nothing_is_estimated_twice(network, monkeypatch):
     for name in ("ways", "rewards"):
         real = getattr(StillHeads, name)
         monkeypatch.setattr(StillHeads, name, lambda *args, real=real: asked.append(len(args[2])) or real(*args))
-    atlas, cells = atlas_of(network), np.arange(24).reshape(3, 8)
+    edge_cache, cells = atlas_of(network), np.arange(24).reshape(3, 8)
     every = np.ones((3, 10, 10), bool)
     for _ in range(3):
-        atlas.open(ROWS, seen(ROWS, 0))
-        atlas.edges(vertices_at(ROWS, cells)).where(every)
+        edge_cache.open(ROWS, seen(ROWS, 0))
+        edge_cache.edges(vertices_at(ROWS, cells)).where(every)
     assert len(asked) == 2  # ways and rewards, once each
-    atlas.open(ROWS, seen(ROWS, 1))  # the agents have moved on
-    atlas.edges(vertices_at(ROWS, cells, now=1)).where(every)
+    edge_cache.open(ROWS, seen(ROWS, 1))  # the agents have moved on
+    edge_cache.edges(vertices_at(ROWS, cells, now=1)).where(every)
     assert len(asked) <= 4
     assert sum(asked[2:]) < 0.6 * sum(asked[:2])
 
 
 def test_a_new_scene_or_new_weights_turn_the_page(network):
-    atlas, cells = atlas_of(network), np.arange(24).reshape(3, 8)
-    atlas.open(ROWS, seen(ROWS, 0))
-    atlas.edges(vertices_at(ROWS, cells))
+    edge_cache, cells = atlas_of(network), np.arange(24).reshape(3, 8)
+    edge_cache.open(ROWS, seen(ROWS, 0))
+    edge_cache.edges(vertices_at(ROWS, cells))
     others = np.array([4, 1, 3])  # the first environment stays in its task
-    atlas.open(ROWS, seen(others, 0))
-    assert_same_edges(atlas, estimates_of(network), vertices_at(others, cells))
+    edge_cache.open(ROWS, seen(others, 0))
+    assert_same_edges(edge_cache, estimates_of(network), vertices_at(others, cells))
     with torch.no_grad():
         for weight in network.parameters():
             weight.mul_(1.1)
-    atlas.open(ROWS, seen(others, 0))
-    assert_same_edges(atlas, estimates_of(network), vertices_at(others, cells))
+    edge_cache.open(ROWS, seen(others, 0))
+    assert_same_edges(edge_cache, estimates_of(network), vertices_at(others, cells))
 
 
 def test_ways_back_are_left_out_where_nobody_asks_for_them(network):
-    atlas = Atlas(estimates_of(network), scene_of(SPEC), back=False)
-    atlas.open(ROWS, seen(ROWS, 0))
+    edge_cache = EdgeCache(estimates_of(network), scene_of(SPEC), back=False)
+    edge_cache.open(ROWS, seen(ROWS, 0))
     vertices = vertices_at(ROWS, np.tile(np.arange(30, 36), (3, 1)))
-    found, plain = atlas.edges(vertices), learned_edges(estimates_of(network), vertices)
+    found, plain = edge_cache.edges(vertices), learned_edges(estimates_of(network), vertices)
     assert (found.distance[:, :, 0] == np.inf).all()
     both = useful(vertices, plain.terminal)
     both[:, :, 0] = False
     np.testing.assert_allclose(found.distance[both], plain.distance[both], rtol=1e-4)
     assert (found.where(np.ones_like(both)).reward[:, :, 0] == 0.0).all()
     assert (found.discount[:, :, 0] == 0.0).all()
-    atlas.open(ROWS, seen(ROWS, 1))  # the agents moved on: ways to where they were are asked for now
+    edge_cache.open(ROWS, seen(ROWS, 1))  # the agents moved on: ways to where they were are asked for now
     moved = vertices_at(ROWS, np.concatenate([TASKS.table.starts[ROWS, :1], [[35]] * 3], axis=1), now=1)
-    found, plain = atlas.edges(moved), learned_edges(estimates_of(network), moved)
+    found, plain = edge_cache.edges(moved), learned_edges(estimates_of(network), moved)
     both = useful(moved, plain.terminal)
     both[:, :, 0] = False
     found, plain = found.where(both), plain.where(both)

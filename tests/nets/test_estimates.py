@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.nets.ensemble import Ballot
-from skipper.agents.skipper.vertices import imagined_vertices
-from skipper.nets.estimates import Estimates, learned_edges
-from skipper.nets.estimators import EstimatorNetwork
 from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
-from skipper.agents.skipper.policy import play_skipper
 from skipper.agents.skipper.agent import SkipperAgent
+from skipper.agents.skipper.policy import play_skipper
+from skipper.agents.skipper.vertices import imagined_vertices
 from skipper.config import WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
+from skipper.nets.ensemble import SymmetryEnsemble
+from skipper.nets.estimates import Estimates, learned_edges
+from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.presets import DEBUG, preset
 from skipper.types import TimeStep, scene_of
@@ -25,9 +25,11 @@ SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
 IMAGES = 8
 
 
-def estimates(votes: int) -> Estimates:
+def estimates(ensemble_size: int) -> Estimates:
     with seeded_initialisation(0):
-        return Estimates(EstimatorNetwork(DEBUG.network, SPEC), 0.9, ballot=Ballot(SPEC.symmetries, votes))
+        return Estimates(
+            EstimatorNetwork(DEBUG.network, SPEC), 0.9, ensemble=SymmetryEnsemble(SPEC.symmetries, ensemble_size)
+        )
 
 
 def states(count: int) -> np.ndarray:
@@ -88,12 +90,12 @@ def test_merged_vertices_have_no_edges():
     assert (edges.reward[~both] == 0).all()
 
 
-@pytest.mark.parametrize("votes", [0, 9])
-def test_there_are_only_so_many_images(votes):
-    with pytest.raises(ValueError, match="votes must be from 1 to 8"):
-        Ballot(SPEC.symmetries, votes)
-    with pytest.raises(ValueError, match="votes must be from 1 to 1"):
-        Ballot(None, 2)
+@pytest.mark.parametrize("ensemble_size", [0, 9])
+def test_there_are_only_so_many_images(ensemble_size):
+    with pytest.raises(ValueError, match="ensemble_size must be from 1 to 8"):
+        SymmetryEnsemble(SPEC.symmetries, ensemble_size)
+    with pytest.raises(ValueError, match="ensemble_size must be from 1 to 1"):
+        SymmetryEnsemble(None, 2)
 
 
 @pytest.mark.parametrize(("train", "play"), [(SkipperAgent, play_skipper), (ModelFreeAgent, play_modelfree)])
@@ -104,6 +106,6 @@ def test_agents_choose_the_same_in_every_image(train, play):
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     values = []
     for image in (0, 5):
-        actor = play(config, SPEC, weights, np.random.default_rng(0), votes=IMAGES)
+        actor = play(config, SPEC, weights, np.random.default_rng(0), ensemble_size=IMAGES)
         values.append(actor.act(TimeStep(image_of(seen, image), image_of(goal, image), np.ones(4, bool))).values)
     np.testing.assert_allclose(values[0], values[1][:, SPEC.symmetries.actions[5]], rtol=1e-4)

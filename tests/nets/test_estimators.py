@@ -6,13 +6,13 @@ import numpy as np
 import torch
 
 from skipper.agents import estimators
-from skipper.nets.estimators import EstimatorNetwork, Hindsight, PartialTable, estimator_losses, frozen_outlook
-from skipper.agents.optimizer import Optimiser
+from skipper.agents.optimizer import Optimizer
 from skipper.config import LearningConfig, NetworkConfig
-from skipper.envs.lava.oracle import UNREACHABLE, action_values, shortest_distances
 from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.oracle import UNREACHABLE, action_values, shortest_distances
 from skipper.envs.lava.tasks import tasks_from_text
 from skipper.losses import total_loss
+from skipper.nets.estimators import EstimatorNetwork, Hindsight, PartialTable, bootstrap_targets, estimator_losses
 from skipper.nets.heads import discount_support
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.store import Samples
@@ -58,14 +58,14 @@ def test_all_heads_learn_the_truth():
             for _ in range(2)
         ]
     online, frozen = networks
-    optimiser = Optimiser(online, CONFIG)
+    optimizer = Optimizer(online, CONFIG)
     for update in range(600):
         if update % 30 == 0:
             frozen.load_state_dict(online.state_dict())
-        losses = estimator_losses(online, batch, frozen_outlook(frozen, batch), CONFIG)
+        losses = estimator_losses(online, batch, bootstrap_targets(frozen, batch), CONFIG)
         assert set(losses) == {"value", "reward", "distance", "terminal"}
         assert all(loss.shape == (len(rows),) for loss in losses.values())
-        optimiser.step(total_loss(losses, dict.fromkeys(losses, 1.0)).mean())
+        optimizer.step(total_loss(losses, dict.fromkeys(losses, 1.0)).mean())
     with torch.no_grad():
         source, after, aim = map(online.partial, images(batch))
         index = torch.arange(len(rows)), batch.action
@@ -95,8 +95,8 @@ def test_of_some_pairs_only_distances_are_learned():
     settings = NetworkConfig(embedding=8, partial_width=16, hidden=32)
     with seeded_initialisation(1):
         online, frozen = (EstimatorNetwork(settings, environment_spec(TASKS.world)) for _ in range(2))
-    outlook = frozen_outlook(frozen, batch)
-    everything, some = (estimator_losses(online, batch, outlook, CONFIG, real) for real in (None, 20))
+    bootstrap = bootstrap_targets(frozen, batch)
+    everything, some = (estimator_losses(online, batch, bootstrap, CONFIG, real) for real in (None, 20))
     for name, losses in some.items():
         counted = len(batch.action) if name == "distance" else 20
         assert losses.shape == (counted,)
@@ -111,7 +111,7 @@ def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
     given = []
     real = estimators.pair_losses
     monkeypatch.setattr(estimators, "pair_losses", lambda *asked: given.append(asked[-1]) or real(*asked))
-    estimator_losses(online, batch, frozen_outlook(frozen, batch), CONFIG)
+    estimator_losses(online, batch, bootstrap_targets(frozen, batch), CONFIG)
     with torch.no_grad():
         _, after, aim = map(online.partial, images(batch))
         action = online.value.expectation(online.value(after, aim)).argmax(-1)
@@ -139,7 +139,7 @@ def given_targets(monkeypatch, batch: Hindsight, config: LearningConfig, remembe
     given = []
     monkeypatch.setattr(estimators, "pair_losses", lambda *asked: given.append(asked[-1]) or asked[-1])
     table = PartialTable(frozen, 16, capacity=1_000) if remember else None
-    estimator_losses(online, batch, frozen_outlook(frozen, batch, table), config)
+    estimator_losses(online, batch, bootstrap_targets(frozen, batch, table), config)
     return given
 
 
@@ -185,10 +185,10 @@ def test_a_table_remembers_until_the_network_learns_and_across_saving(monkeypatc
     torch.testing.assert_close(again(states[[3]]), network.partial(states[[3]]).detach())
     torch.testing.assert_close(PartialTable(network, 16, capacity=4)(states), network.partial(states).detach())
 
-    optimiser = Optimiser(network, CONFIG)
+    optimizer = Optimizer(network, CONFIG)
     batch, _ = every_pair()
-    losses = estimator_losses(network, batch, frozen_outlook(other, batch), CONFIG)
-    optimiser.step(sum(loss.mean() for loss in losses.values()))
+    losses = estimator_losses(network, batch, bootstrap_targets(other, batch), CONFIG)
+    optimizer.step(sum(loss.mean() for loss in losses.values()))
     assert len(table.state_dict()["keys"]) == 0  # of a network that has learned nothing is known
     assert (table(states[[3]]) != before[:1]).any()
     torch.testing.assert_close(table(states[[3]]), network.partial(states[[3]]).detach())

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.optimizer import Optimiser
+from skipper.agents.optimizer import Optimizer
 from skipper.config import GeneratorConfig, LearningConfig, WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
@@ -150,10 +150,10 @@ def test_it_learns_to_say_where_the_agent_is():
 def test_what_is_remembered_of_the_codes_follows_the_weights():
     world = WorldConfig(5, 5)
     module, tasks = generator(world, GeneratorConfig(generator_width=4)), training_tasks(world, 4, seed=0)
-    optimiser = Optimiser(module, LearningConfig(learning_rate=0.1))
+    optimizer = Optimizer(module, LearningConfig(learning_rate=0.1))
     seen, codes = torch.from_numpy(tasks.observe(np.arange(4), tasks.table.start)), torch.arange(8).view(4, 2)
     before = module.imagine(seen, codes)
-    optimiser.step(module.losses(seen, seen, torch.zeros(4, dtype=torch.int64))["reconstruction"].mean())
+    optimizer.step(module.losses(seen, seen, torch.zeros(4, dtype=torch.int64))["reconstruction"].mean())
     after = module.imagine(seen, codes)
     assert (before != after).any()
     context = module.context(seen).repeat_interleave(2, dim=0)

@@ -8,7 +8,7 @@ from skipper.config import PlanningConfig, WorldConfig
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import training_tasks
-from skipper.planning.proxy import CURRENT, Edges, Fate, Vertices, merged_vertices, solve
+from skipper.planning.proxy import CURRENT, Edges, EdgeStatus, Vertices, merged_vertices, solve
 
 PROBLEMS = 1000
 TIE = 1e-5
@@ -58,7 +58,7 @@ def test_the_chosen_target_is_optimal(truth):
     for row in range(PROBLEMS):
         kept = np.flatnonzero(problem.kept[row])
         pick = np.ix_(kept, kept)
-        usable = (problem.fate[row] == Fate.KEPT)[pick]
+        usable = (problem.status[row] == EdgeStatus.KEPT)[pick]
         worth = worth_of_targets(true.reward[row][pick], true.discount[row][pick], usable, CURRENT, config.sweeps)
         if problem.target[row] < 0:
             optimal += not usable[CURRENT].any()

@@ -6,12 +6,12 @@ import pytest
 from skipper.config import PlanningConfig
 from skipper.planning.proxy import (
     Edges,
-    Fate,
+    EdgeStatus,
     ProxyProblem,
     Vertices,
-    judge_edges,
     keep_vertices,
     merged_vertices,
+    prune_edges,
     route,
     solve,
 )
@@ -45,11 +45,23 @@ def test_each_edge_is_told_why_it_went():
     distance = np.full((5, 5), 2.0)
     distance[2, 4] = 9.0
     kept = np.array([[True, True, True, False, True]])
-    fate = judge_edges(some, edges(distance, terminal=[False, False, False, False, True]), kept, PlanningConfig())[0]
-    assert fate[0].tolist() == [Fate.SELF_LOOP, Fate.INTO_CURRENT, Fate.KEPT, Fate.VERTEX_GONE, Fate.KEPT]
-    assert fate[2].tolist() == [Fate.INTO_CURRENT, Fate.INTO_CURRENT, Fate.SELF_LOOP, Fate.VERTEX_GONE, Fate.TOO_LONG]
-    assert fate[4].tolist()[:3] == [Fate.INTO_CURRENT, Fate.INTO_CURRENT, Fate.FROM_TERMINAL]
-    assert (fate[3] == Fate.VERTEX_GONE).all()
+    status = prune_edges(some, edges(distance, terminal=[False, False, False, False, True]), kept, PlanningConfig())[0]
+    assert status[0].tolist() == [
+        EdgeStatus.SELF_LOOP,
+        EdgeStatus.INTO_CURRENT,
+        EdgeStatus.KEPT,
+        EdgeStatus.VERTEX_GONE,
+        EdgeStatus.KEPT,
+    ]
+    assert status[2].tolist() == [
+        EdgeStatus.INTO_CURRENT,
+        EdgeStatus.INTO_CURRENT,
+        EdgeStatus.SELF_LOOP,
+        EdgeStatus.VERTEX_GONE,
+        EdgeStatus.TOO_LONG,
+    ]
+    assert status[4].tolist()[:3] == [EdgeStatus.INTO_CURRENT, EdgeStatus.INTO_CURRENT, EdgeStatus.FROM_TERMINAL]
+    assert (status[3] == EdgeStatus.VERTEX_GONE).all()
 
 
 def test_the_target_is_the_first_step_of_the_best_plan():
@@ -113,7 +125,7 @@ def test_problems_are_solved_as_if_they_were_alone():
             config,
         )
         assert alone.target == together.target[row]
-        assert (alone.fate[0] == together.fate[row]).all()
+        assert (alone.status[0] == together.status[row]).all()
 
 
 def test_ways_that_led_back_are_doubted():
@@ -128,8 +140,8 @@ def test_ways_that_led_back_are_doubted():
     vertices = merged_vertices(np.arange(4, dtype=np.uint8).reshape(1, 4, 1, 1, 1), np.arange(4)[None])
     tried = np.zeros((1, 4, 2))
 
-    def target(doubt: float) -> int:
-        return int(solve(vertices, lambda _: found, PlanningConfig(doubt=doubt), tried).target[0])
+    def target(revisit_penalty: float) -> int:
+        return int(solve(vertices, lambda _: found, PlanningConfig(revisit_penalty=revisit_penalty), tried).target[0])
 
     assert target(0.2) == 1
     tried[0, 0, 0] = 2  # with the action that leads to 1 and, later, to the goal
@@ -138,11 +150,11 @@ def test_ways_that_led_back_are_doubted():
     assert target(0.0) == 1
     tried[0, 0, 1] = 5  # the other one even more often
     assert target(0.2) == 1
-    problem = solve(vertices, lambda _: found, PlanningConfig(doubt=0.2), tried)
+    problem = solve(vertices, lambda _: found, PlanningConfig(revisit_penalty=0.2), tried)
     assert problem.trust[0, 0, 1] == pytest.approx(0.64)
     assert problem.trust[0, 0, 2] == pytest.approx(0.8**5)
     assert (problem.trust[0, 1:] == 1).all()
-    unknown = solve(vertices, lambda _: found._replace(action=None), PlanningConfig(doubt=0.2), tried)
+    unknown = solve(vertices, lambda _: found._replace(action=None), PlanningConfig(revisit_penalty=0.2), tried)
     assert (unknown.trust == 1).all()
 
 
@@ -153,15 +165,15 @@ def test_caution_prefers_near_vertices_to_a_direct_way():
     def solved(**settings) -> ProxyProblem:
         return solve(vertices(3), lambda _: found, PlanningConfig(**settings))
 
-    bold, cautious = solved(), solved(caution=0.03)
+    bold, cautious = solved(), solved(edge_length_penalty=0.03)
     assert (bold.target[0], cautious.target[0]) == (2, 1)
     assert cautious.values.action[0, 0, 2] == pytest.approx(0.97**36)
     assert cautious.values.action[0, 0, 1] == pytest.approx(0.97**9 * found.discount[0, 0, 1] * 0.97**16)
-    assert solved(caution=0.001).target[0] == 2
-    # The truth needs no caution, whatever it says of ways that do not exist.
+    assert solved(edge_length_penalty=0.001).target[0] == 2
+    # The truth needs no edge_length_penalty, whatever it says of ways that do not exist.
     true = found._replace(distance=np.where(found.distance == 9, np.inf, found.distance))
-    assert solve(vertices(3), lambda _: true, PlanningConfig(caution=0.03, truth=("edges",))).target[0] == 2
-    assert solve(vertices(3), lambda _: true, PlanningConfig(caution=0.03)).target[0] == 1
+    assert solve(vertices(3), lambda _: true, PlanningConfig(edge_length_penalty=0.03, truth=("edges",))).target[0] == 2
+    assert solve(vertices(3), lambda _: true, PlanningConfig(edge_length_penalty=0.03)).target[0] == 1
 
 
 def test_the_route_leads_over_the_best_vertices_to_the_goal():

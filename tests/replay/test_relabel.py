@@ -2,8 +2,8 @@ import numpy as np
 
 from skipper.config import WorldConfig
 from skipper.envs.lava.tasks import training_tasks
-from skipper.runtime.hashing import content_hashes
 from skipper.replay.relabel import relabel
+from skipper.runtime.hashing import content_hashes
 
 
 def test_equal_observations_are_one_state():

@@ -5,8 +5,8 @@ from scipy.stats import chisquare
 from skipper.agents.learning_core import Experience
 from skipper.config import ReplayConfig
 from skipper.presets import DEBUG
-from skipper.replay.store import Pairs, Replay
 from skipper.replay.episodes import Episode, EpisodeBuilder
+from skipper.replay.store import Pairs, Replay
 from skipper.types import EnvironmentSpec, Transition
 
 

@@ -138,7 +138,7 @@ def test_scrubbing_shows_the_step_its_target_and_its_distances(show, data):
         agent = opened.page.locator("#board .agent")
         x, y = divmod(moment["cell"], 12)
         assert (float(agent.get_attribute("cx")), float(agent.get_attribute("cy"))) == (x + 0.5, y + 0.5)
-        kept = {(i, j) for i, line in enumerate(plan["fate"]) for j, fate in enumerate(line) if fate == "0"}
+        kept = {(i, j) for i, line in enumerate(plan["status"]) for j, status in enumerate(line) if status == "0"}
         assert opened.page.locator("#board .edge").count() == len({frozenset(edge) for edge in kept})
         assert f"Edges: {len(kept)} kept" in opened.text("#pruned")
     opened.scrub(len(episode["steps"]))
@@ -155,9 +155,9 @@ def test_delusions_are_marked(show, data):
     true = episode["truth"]["distance"]
     edges = {
         frozenset((source, target))
-        for source, line in enumerate(plan["fate"])
-        for target, fate in enumerate(line)
-        if fate == "0" and true[places[source]][places[target]] < 0
+        for source, line in enumerate(plan["status"])
+        for target, status in enumerate(line)
+        if status == "0" and true[places[source]][places[target]] < 0
     }
     vertices = [vertex for vertex in range(1, len(places)) if true[places[0]][places[vertex]] < 0]
     assert edges

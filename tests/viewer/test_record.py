@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skipper.analysis.oracle_substitution import load_with_oracle
 from skipper.config import WorldConfig
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.tasks import Tasks, evaluation_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.planning.proxy import Fate, ProxyProblem
-from skipper.analysis.oracle_substitution import load_patient
+from skipper.planning.proxy import EdgeStatus, ProxyProblem
 from skipper.training.load import load
 from skipper.types import TimeStep
-from skipper.viewer.record import page_data, record, to_html
 from skipper.viewer.gallery import OUTCOMES, gallery, some_of_each
+from skipper.viewer.record import page_data, record, to_html
 
 PRETRAINED = Path(__file__).parents[2] / "pretrained"
 SEED = 3
@@ -90,7 +90,7 @@ def test_plans_are_those_of_the_decisions(recorded):
         exported = np.array([[-1 if each == "--" else int(each, 36) for each in line] for line in tenths])
         assert exported[known] == pytest.approx(10 * steps[known], abs=0.51)
         assert (exported[~known] == -1).all()
-        assert [[int(fate) for fate in line] for line in plan["fate"]] == problem.fate[row][inner].tolist()
+        assert [[int(status) for status in line] for line in plan["status"]] == problem.status[row][inner].tolist()
         assert plan["merged"] == (~present).sum()
         assert np.flatnonzero(present)[plan["target"]] == problem.target[row]
         assert plan["route"][0] == 0
@@ -134,11 +134,11 @@ def test_modelfree_shows_values():
 
 
 def test_edges_of_pruned_vertices_say_so():
-    agent = load_patient(PRETRAINED / "skipper-regen-50").planning(SEED, prune_vertices=True)
+    agent = load_with_oracle(PRETRAINED / "skipper-regen-50").planning(SEED, prune_vertices=True)
     plan = record(agent, tasks(1), SEED)[0]["plans"][0]
     assert sum(plan["kept"]) <= 12 < len(plan["kept"])
     gone = plan["kept"].index(0)
-    assert plan["fate"][gone][0] == str(int(Fate.VERTEX_GONE))
+    assert plan["status"][gone][0] == str(int(EdgeStatus.VERTEX_GONE))
 
 
 def test_a_page_of_the_longest_episode_is_small():

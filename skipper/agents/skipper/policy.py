@@ -6,23 +6,23 @@ from functools import partial
 import numpy as np
 import torch
 
-from skipper.nets.edge_cache import Atlas
-from skipper.nets.ensemble import Ballot
 from skipper.agents.learning_core import explore, load_module_state, observations_tensor
 from skipper.agents.skipper.vertices import (
     Memory,
+    PlanState,
     SkipperNetwork,
-    Walk,
     describe_states,
     imagined_cells,
     imagined_vertices,
-    new_walk,
+    new_plan_state,
     true_vertices,
 )
-from skipper.nets.estimates import Estimates, learned_edges
 from skipper.config import RunConfig
-from skipper.nets.generator import distinct_codes
 from skipper.nets.compiled.imagination import Imagination
+from skipper.nets.edge_cache import EdgeCache
+from skipper.nets.ensemble import SymmetryEnsemble
+from skipper.nets.estimates import Estimates, learned_edges
+from skipper.nets.generator import distinct_codes
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import (
     CURRENT,
@@ -52,10 +52,10 @@ class SkipperPolicy:
         *,
         practice: bool = False,
         memory: Memory | None = None,
-        atlas: bool = False,
+        edge_cache: bool = False,
         explain: bool = False,
     ) -> None:
-        """``practice`` walks to random checkpoints; ``memory`` and ``atlas`` are for networks that stand still.
+        """``practice`` walks to random checkpoints; ``memory`` and ``edge_cache`` are for networks that stand still.
 
         Asked to ``explain``, decisions also say what was looked at.
         """
@@ -64,25 +64,25 @@ class SkipperPolicy:
         self._known: Callable[[Array], Array] = (
             memory.describe if memory else partial(describe_states, network.generator)
         )
-        remembered, votes = (memory.partial, memory.votes) if memory else (None, 1)
-        ballot = Ballot(spec.symmetries, votes)
-        self._estimates = Estimates(network.estimators, config.learning.task_discount, remembered, ballot)
+        remembered, ensemble_size = (memory.partial, memory.ensemble_size) if memory else (None, 1)
+        ensemble = SymmetryEnsemble(spec.symmetries, ensemble_size)
+        self._estimates = Estimates(network.estimators, config.learning.task_discount, remembered, ensemble)
         # It asks nothing of states that the learned head calls terminal.
-        wanted = atlas and not {"edges", "terminal"} & set(config.planning.truth)
+        wanted = edge_cache and not {"edges", "terminal"} & set(config.planning.truth)
         # Edges into the current state go in any case; before that, clustering asks for them.
         back = config.planning.prune_vertices
-        self._atlas = Atlas(self._estimates, self._scene, back=back) if wanted else None
+        self._edge_cache = EdgeCache(self._estimates, self._scene, back=back) if wanted else None
         # All codes of a scene are imagined when it is new, which pays where it is soon asked for many of them again.
         often = config.planning.regenerate != "once" and config.planning.checkpoints * 4 >= 2**network.generator.bits
         self._imagination = Imagination(network.generator) if wanted and often else None
         self._attend = network.estimators.partial.attend if explain else None
-        self.walk: Walk | None = None
+        self.walk: PlanState | None = None
 
     def decide(self, timestep: TimeStep) -> Decision:
         """Targets and greedy actions; random actions where the current state has no edge."""
         B = len(timestep.observation)  # noqa: N806
         if self.walk is None or len(self.walk.steps) != B:
-            self.walk = new_walk(B, self.config.planning.checkpoints + 2, self.spec.shape, self.spec.longest)
+            self.walk = new_plan_state(B, self.config.planning.checkpoints + 2, self.spec.shape, self.spec.longest)
         walk = self.walk
         walk.begin(timestep.first)
         code = self._codes(timestep.observation)
@@ -96,18 +96,18 @@ class SkipperPolicy:
         if led.any():
             values[led] = self.expect(timestep.observation[led], walk.target[led])
             action[led] = values[led].argmax(-1)
-        if self.config.planning.doubt > 0 and not self._practice:
+        if self.config.planning.revisit_penalty > 0 and not self._practice:
             walk.note(identities(timestep.observation), action)
         attention = self._attend(timestep.observation) if self._attend else None
         return Decision(action, walk.target.copy(), due, plan, reason, led, values, attention)
 
     def _codes(self, observation: Array) -> Array:
         """(B,) partial descriptions; where states are compared whole nobody asks for them."""
-        if self.config.planning.match_states or self.config.planning.always_goal:
+        if self.config.planning.match_observations or self.config.planning.always_goal:
             return np.full(len(observation), -1)
         return self.describe(observation)
 
-    def _reason_to_plan(self, walk: Walk, timestep: TimeStep, code: Array) -> Array:
+    def _reason_to_plan(self, walk: PlanState, timestep: TimeStep, code: Array) -> Array:
         """(B,) why it is time to plan, in words: a checkpoint was met, say, or time ran out. Empty where it is not."""
         config = self.config.planning
         nowhere = np.zeros(len(code), bool)
@@ -116,7 +116,9 @@ class SkipperPolicy:
         else:
             at_target, at_checkpoint = self._met(walk, timestep.observation, code)
             late = walk.steps >= config.timeout
-        like = "" if config.match_states else "a state like "  # descriptions are compared, which some states share
+        like = (
+            "" if config.match_observations else "a state like "
+        )  # descriptions are compared, which some states share
         reasons = {
             "the episode begins": timestep.first,
             "there was no target": ~walk.aiming,
@@ -127,9 +129,9 @@ class SkipperPolicy:
         always = "it plans at every step" if config.regenerate == "step" and not config.always_goal else ""
         return np.select(list(reasons.values()), list(reasons), default=always)
 
-    def _met(self, walk: Walk, observation: Array, code: Array) -> tuple[Array, Array]:
+    def _met(self, walk: PlanState, observation: Array, code: Array) -> tuple[Array, Array]:
         """(B,) bool each: whether the target was met, and whether any checkpoint of the plan was."""
-        if self.config.planning.match_states:
+        if self.config.planning.match_observations:
             met = (walk.kept & (walk.vertices == observation[:, None]).all((2, 3, 4)))[:, 1:].any(-1)
             return (walk.target == observation).all((1, 2, 3)), met
         met = (walk.kept & (walk.codes == code[:, None]))[:, 1:].any(-1)
@@ -137,15 +139,15 @@ class SkipperPolicy:
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """Imagine, annotate and solve a new problem for each observation (B, W, H, C), as if an episode began."""
-        self.open_atlas(np.arange(len(observation)), observation)
+        self.open_edge_cache(np.arange(len(observation)), observation)
         return solve(self.imagine(observation, self._goal(observation, goal)), self.estimate, self.config.planning)
 
-    def open_atlas(self, rows: Array, observation: Array) -> None:
+    def open_edge_cache(self, rows: Array, observation: Array) -> None:
         """Before edges are estimated: say in which environments, and what these look like."""
-        if self._atlas:
-            self._atlas.open(rows, observation)
+        if self._edge_cache:
+            self._edge_cache.open(rows, observation)
 
-    def _plan(self, walk: Walk, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
+    def _plan(self, walk: PlanState, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
         """New plans for the environments ``rows``, written into the walk."""
         config = self.config.planning
         observation = timestep.observation[rows]
@@ -156,9 +158,9 @@ class SkipperPolicy:
             walk.aiming[rows], walk.steps[rows] = True, 0
             walk.kept[rows] = False  # nothing on the way counts as a checkpoint
             return None
-        self.open_atlas(rows, observation)
+        self.open_edge_cache(rows, observation)
         vertices = self._vertices(walk, observation, goal, timestep.first[rows], rows)
-        tried = walk.tried(rows, vertices.identity, self.spec.actions) if config.doubt > 0 else None
+        tried = walk.tried(rows, vertices.identity, self.spec.actions) if config.revisit_penalty > 0 else None
         problem = solve(vertices, self.estimate, config, tried)
         walk.vertices[rows], walk.codes[rows], walk.kept[rows] = vertices.observation, vertices.code, problem.kept
         walk.target[rows] = problem.targets
@@ -199,7 +201,7 @@ class SkipperPolicy:
             return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, count)
         codes = distinct_codes(len(observation), count, self.config.generator.description_bits, self.rng)
         cells = self.imagined_cells(np.arange(len(observation)) if rows is None else rows, observation, codes)
-        return imagined_vertices(self._scene, ends, cells, codes, None if config.match_states else self.describe)
+        return imagined_vertices(self._scene, ends, cells, codes, None if config.match_observations else self.describe)
 
     def imagined_cells(self, rows: Array, observation: Array, codes: Array) -> Array:
         """(B, N) where the agent is in the states that ``codes`` (B, N) describe, in the environments ``rows`` (B,)."""
@@ -207,7 +209,7 @@ class SkipperPolicy:
             return imagined_cells(self.network.generator, observation, codes)
         return self._imagination.cells(rows, observations_tensor(observation), codes)
 
-    def _vertices(self, walk: Walk, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
+    def _vertices(self, walk: PlanState, observation: Array, goal: Array, first: Array, rows: Array) -> Vertices:
         """Imagined anew, or for "once" those of the episode with the current state put in."""
         # Imagined for all, so that the random stream does not depend on who needs them.
         fresh = self.imagine(observation, goal, rows=rows)
@@ -229,12 +231,14 @@ class SkipperPolicy:
 
     def estimate(self, vertices: Vertices) -> Edges | LazyEdges:
         """What plans are made with: as ``edges``, but rewards only where they are needed, and the rest may be known."""
-        return self._with_truth(vertices, self._atlas.edges if self._atlas and self._remembers else self._learned)
+        return self._with_truth(
+            vertices, self._edge_cache.edges if self._edge_cache and self._remembers else self._learned
+        )
 
     @property
     def _remembers(self) -> bool:
-        """Whether there is an atlas, and room in it for all environments."""
-        return self._atlas is not None and self._atlas.is_open
+        """Whether there is an edge_cache, and room in it for all environments."""
+        return self._edge_cache is not None and self._edge_cache.is_open
 
     def _learned(self, vertices: Vertices) -> LazyEdges:
         return learned_edges(self._estimates, vertices)
@@ -247,7 +251,7 @@ class SkipperPolicy:
         true = Edges(*oracle_of(self.spec).edges(vertices.observation, self.config.learning.task_discount))
         if "edges" in truth:
             # Doubt asks with which action a way begins: with that of the policy, as long as that is learned.
-            doubted = self.config.planning.doubt > 0 and "policy" not in truth
+            doubted = self.config.planning.revisit_penalty > 0 and "policy" not in truth
             return true._replace(action=estimate(vertices).action) if doubted else true
         edges = estimate(vertices).where(_all_pairs(vertices))
         return edges._replace(
@@ -298,16 +302,16 @@ def play_skipper(
     rng: np.random.Generator,
     *,
     explain: bool = False,
-    votes: int = 1,
+    ensemble_size: int = 1,
 ) -> SkipperActor:
     """An agent that acts with saved weights and holds nothing that only training needs.
 
-    Asked to ``explain``, it also says what it looks at. So many ``votes`` of symmetric images count.
+    Asked to ``explain``, it also says what it looks at. So many ``ensemble_size`` of symmetric images count.
     """
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = SkipperNetwork(config, spec)
     load_module_state(network, weights)
-    policy = evaluation_policy(network, config, spec, rng, explain=explain, votes=votes)
+    policy = evaluation_policy(network, config, spec, rng, explain=explain, ensemble_size=ensemble_size)
     return SkipperActor(policy, config.learning.epsilon_evaluation)
 
 
@@ -328,11 +332,11 @@ def evaluation_policy(
     rng: np.random.Generator,
     *,
     explain: bool = False,
-    votes: int = 1,
+    ensemble_size: int = 1,
 ) -> SkipperPolicy:
     """A policy as it is evaluated, with networks that do not learn meanwhile."""
-    memory = Memory(network, config.network.partial_width, votes)
-    return SkipperPolicy(network, config, spec, rng, memory=memory, atlas=True, explain=explain)
+    memory = Memory(network, config.network.partial_width, ensemble_size)
+    return SkipperPolicy(network, config, spec, rng, memory=memory, edge_cache=True, explain=explain)
 
 
 def _all_pairs(vertices: Vertices) -> Array:

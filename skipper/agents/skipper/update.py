@@ -7,19 +7,19 @@ from torch import Tensor
 
 from skipper.agents.learning_core import LearningCore, named_rng, observations_tensor
 from skipper.agents.skipper.vertices import SkipperNetwork
-from skipper.nets.estimators import Hindsight, Outlook, PartialTable, frozen_outlook
+from skipper.nets.estimators import BootstrapTargets, Hindsight, PartialTable, bootstrap_targets
 from skipper.replay.store import Samples
 from skipper.types import Scene
 
 PAIRS_PER_DELUSION = 4
 
 
-class Lesson(NamedTuple):
+class UpdateBatch(NamedTuple):
     """All that an update needs beside the networks that learn."""
 
     batch: Hindsight  # P transitions with a target each
     real: int  # of these so many come first; the targets of the others were imagined
-    outlook: Outlook
+    bootstrap: BootstrapTargets
     samples: Samples | None  # where they were drawn by priority
     contexts: tuple[Tensor, Tensor, Tensor] | None  # for the generator: states, others of their episodes, agents' cells
     goals: tuple[Tensor, Tensor] | None  # to learn the goal from: states, and the cells in which agents were rewarded
@@ -27,16 +27,16 @@ class Lesson(NamedTuple):
     rate: float  # the share of the learning rate that is due
 
 
-class Lessons:
-    """Prepares a lesson for every update, in turn."""
+class UpdateBatches:
+    """Prepares a batch_ for every update, in turn."""
 
     def __init__(self, core: LearningCore[SkipperNetwork], remembered: PartialTable, scene: Scene) -> None:
         self.config = core.config
         self._core, self._remembered, self._scene = core, remembered, scene
         self.rng = named_rng(core.config.seed, "imagine")
 
-    def prepare(self) -> Lesson:
-        """The lesson of the next update."""
+    def prepare(self) -> UpdateBatch:
+        """The batch_ of the next update."""
         core, update = self._core, self._core.updates
         samples = None if self.config.replay.all_pairs else core.sample()
         batch = Hindsight.of_samples(samples) if samples else Hindsight.of_pairs(core.sample_pairs())
@@ -46,8 +46,8 @@ class Lessons:
         goals = self._goals(batch) if described and self.config.generator.learned_goal else None
         if self.config.learning.delusion_scale > 0:
             batch = self._with_delusions(batch)
-        outlook = frozen_outlook(core.target_network.estimators, batch, self._remembered)
-        return Lesson(batch, real, outlook, samples, contexts, goals, update, core.rate)
+        bootstrap = bootstrap_targets(core.target_network.estimators, batch, self._remembered)
+        return UpdateBatch(batch, real, bootstrap, samples, contexts, goals, update, core.rate)
 
     def _contexts(self, batch: Hindsight) -> tuple[Tensor, Tensor, Tensor]:
         """States, beside each another one of its episode, in whose context it is to be reconstructed, and its cell."""

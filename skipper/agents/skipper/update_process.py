@@ -1,4 +1,4 @@
-"""Skipper's updates: what is learned from a lesson, in this process or in one of its own.
+"""Skipper's updates: what is learned from a batch_, in this process or in one of its own.
 
 As long as acting, experience and lessons use the target network only, they need nothing of the networks that learn
 until the next copy. So these can learn in another process, on another core, and the outcome is the same.
@@ -23,83 +23,83 @@ import torch
 from torch import Tensor
 
 from skipper.agents.learning_core import Online
+from skipper.agents.skipper.update import UpdateBatch
 from skipper.agents.skipper.vertices import SkipperNetwork
-from skipper.nets.estimators import estimator_losses
-from skipper.agents.skipper.update import Lesson
 from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
+from skipper.nets.estimators import estimator_losses
 from skipper.nets.generator import cyclic_weight
-from skipper.runtime.threads import peak_memory_mb, prepare_processor
+from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.types import Array, EnvironmentSpec
 
 NO_LOSSES = np.empty(0, np.float32)  # where nothing is drawn by priority, nobody asks for them
-LESSONS_AHEAD = 4  # enough that the student never waits, few enough that it is never far behind
+BATCHES_AHEAD = 4  # enough that the updater never waits, few enough that it is never far behind
 
 
-class Study(NamedTuple):
+class UpdateResult(NamedTuple):
     """What came of an update."""
 
     metrics: Mapping[str, float]
     losses: Array  # (P,) of the pairs with real targets, for their priorities
 
 
-class Student:
+class Updater:
     """Learns from lessons; everything that an update changes is in ``online``."""
 
     def __init__(self, config: RunConfig, online: Online[SkipperNetwork]) -> None:
         self.config, self.online = config, online
 
-    def study(self, lesson: Lesson) -> Study:
+    def update(self, batch_: UpdateBatch) -> UpdateResult:
         """One update of estimators and generators."""
-        losses, per_pair = self._estimator_losses(lesson)
-        generated = self._generator_losses(lesson)
-        self.online.update(sum(generated.values(), start=losses["loss"]), lesson.rate)
-        return Study(_together(_numbers(losses), _numbers(generated)), per_pair.detach().numpy())
+        losses, per_pair = self._estimator_losses(batch_)
+        generated = self._generator_losses(batch_)
+        self.online.update(sum(generated.values(), start=losses["loss"]), batch_.rate)
+        return UpdateResult(_together(_numbers(losses), _numbers(generated)), per_pair.detach().numpy())
 
-    def study_estimators(self, lesson: Lesson) -> Study:
+    def update_estimators(self, batch_: UpdateBatch) -> UpdateResult:
         """One half of an update."""
-        losses, per_pair = self._estimator_losses(lesson)
-        self.online.update(losses["loss"], lesson.rate)
-        return Study(_numbers(losses), per_pair.detach().numpy())
+        losses, per_pair = self._estimator_losses(batch_)
+        self.online.update(losses["loss"], batch_.rate)
+        return UpdateResult(_numbers(losses), per_pair.detach().numpy())
 
-    def study_generators(self, lesson: Lesson) -> dict[str, float]:
+    def update_generators(self, batch_: UpdateBatch) -> dict[str, float]:
         """The other half; the weights' average goes on also where nothing is learned."""
-        generated = self._generator_losses(lesson)
+        generated = self._generator_losses(batch_)
         loss = torch.stack(list(generated.values())).sum() if generated else None
-        self.online.update(loss, lesson.rate)
+        self.online.update(loss, batch_.rate)
         return _numbers(generated)
 
-    def _estimator_losses(self, lesson: Lesson) -> tuple[dict[str, Tensor], Tensor]:
+    def _estimator_losses(self, batch_: UpdateBatch) -> tuple[dict[str, Tensor], Tensor]:
         """The loss and its parts, and the losses (P,) of the pairs with real targets."""
         network, settings = self.online.network, self.config.learning
-        losses = estimator_losses(network.estimators, lesson.batch, lesson.outlook, settings, lesson.real)
-        delusion = losses["distance"][lesson.real :]
-        metrics = losses | {"distance": losses["distance"][: lesson.real]}
+        losses = estimator_losses(network.estimators, batch_.batch, batch_.bootstrap, settings, batch_.real)
+        delusion = losses["distance"][batch_.real :]
+        metrics = losses | {"distance": losses["distance"][: batch_.real]}
         per_pair = total_loss(metrics, dict.fromkeys(metrics, 1.0))
-        weights = torch.from_numpy(lesson.samples.weight) if lesson.samples else torch.ones(lesson.real)
+        weights = torch.from_numpy(batch_.samples.weight) if batch_.samples else torch.ones(batch_.real)
         loss = weighted_mean(per_pair, weights)
         if len(delusion):
             metrics["delusion"] = delusion
             # With single samples each has its own imagined target, and its weight covers both.
             scaled = settings.delusion_scale * delusion
-            loss = loss + (weighted_mean(scaled, weights) if lesson.samples else scaled.mean())
-        return {"loss": loss, "pairs": torch.tensor(float(len(lesson.batch.action)))} | metrics, per_pair
+            loss = loss + (weighted_mean(scaled, weights) if batch_.samples else scaled.mean())
+        return {"loss": loss, "pairs": torch.tensor(float(len(batch_.batch.action)))} | metrics, per_pair
 
-    def catch_up(self) -> None:
+    def synchronise(self) -> None:
         """The networks are here and always the newest."""
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Whatever is put into them is learned from next."""
 
-    def _generator_losses(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _generator_losses(self, batch_: UpdateBatch) -> dict[str, Tensor]:
         """What the generators are to learn, which is not weighted by priority (App., "Checkpoint Generator")."""
         losses, network, settings = {}, self.online.network, self.config.generator
-        if lesson.contexts is not None:  # the agent's cell of some states, in the context of others of their episodes
-            found = network.generator.losses(*lesson.contexts)
-            weight = settings.entropy_scale * cyclic_weight(lesson.update, settings.entropy_period)
+        if batch_.contexts is not None:  # the agent's cell of some states, in the context of others of their episodes
+            found = network.generator.losses(*batch_.contexts)
+            weight = settings.entropy_scale * cyclic_weight(batch_.update, settings.entropy_period)
             losses = {"reconstruction": found["reconstruction"].mean(), "entropy": weight * found["entropy"].mean()}
-        if network.goal is not None and lesson.goals is not None and len(lesson.goals[1]):
-            losses["goal"] = network.goal.loss(*lesson.goals)  # where the agent was when it was rewarded
+        if network.goal is not None and batch_.goals is not None and len(batch_.goals[1]):
+            losses["goal"] = network.goal.loss(*batch_.goals)  # where the agent was when it was rewarded
         return losses
 
 
@@ -112,10 +112,10 @@ def _together(estimated: Mapping[str, float], generated: Mapping[str, float]) ->
     return {**estimated, **generated, "loss": estimated["loss"] + sum(generated.values())}
 
 
-class Later(Mapping[str, float]):
+class PendingMetrics(Mapping[str, float]):
     """Metrics of an update of which one half may not be done yet: whoever looks at them waits for it."""
 
-    def __init__(self, estimated: Future[Study], generated: dict[str, float]) -> None:
+    def __init__(self, estimated: Future[UpdateResult], generated: dict[str, float]) -> None:
         self._estimated, self._generated = estimated, generated
 
     def _all(self) -> dict[str, float]:
@@ -131,14 +131,14 @@ class Later(Mapping[str, float]):
         return len(self._all())
 
 
-class StudentProcess:
-    """A student of the estimators in a process of its own; the generators, which cost less, are learned here.
+class UpdaterProcess:
+    """A updater of the estimators in a process of its own; the generators, which cost less, are learned here.
 
-    The estimators of ``online`` here are a copy that ``catch_up`` brings up to date. The two halves share no weight.
+    The estimators of ``online`` here are a copy that ``synchronise`` brings up to date. The two halves share no weight.
     """
 
     def __init__(self, config: RunConfig, spec: EnvironmentSpec, online: Online[SkipperNetwork]) -> None:
-        self._online, self._generators = online, Student(config, online)
+        self._online, self._generators = online, Updater(config, online)
         self._process = subprocess.Popen(
             # Not the folder that it is started in, but what this process imports from.
             [sys.executable, "-P", "-c", "from skipper.agents.skipper.update_process import serve; serve()"],
@@ -148,22 +148,22 @@ class StudentProcess:
         )
         # Questions in turn and answers in turn, but the next question does not wait for the last answer.
         self._lines = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._under_way: deque[Future[Study]] = deque()
+        self._under_way: deque[Future[UpdateResult]] = deque()
         self._finalizer = weakref.finalize(self, _hang_up, self._process, self._lines)
         shapes = spec._replace(scene=None, oracle=None, symmetries=None)
         self._ask("begin", config, shapes).result()
-        self.begin_anew()
+        self.restart()
 
-    def study(self, lesson: Lesson) -> Study:
+    def update(self, batch_: UpdateBatch) -> UpdateResult:
         """One update, some time before the next copy of the networks is asked for; its losses stay there."""
-        while len(self._under_way) >= LESSONS_AHEAD:
+        while len(self._under_way) >= BATCHES_AHEAD:
             self._under_way.popleft().result()
-        study = self._ask("study", _converted(lesson._replace(contexts=None, goals=None), Tensor, Tensor.numpy))
-        self._under_way.append(study)
+        update = self._ask("update", _converted(batch_._replace(contexts=None, goals=None), Tensor, Tensor.numpy))
+        self._under_way.append(update)
         self._news = True
-        return Study(Later(study, self._generators.study_generators(lesson)), NO_LOSSES)
+        return UpdateResult(PendingMetrics(update, self._generators.update_generators(batch_)), NO_LOSSES)
 
-    def catch_up(self) -> None:
+    def synchronise(self) -> None:
         """Wait for all updates, and take over what they made of the networks."""
         if not self._news:
             return
@@ -172,8 +172,8 @@ class StudentProcess:
         self._online.load_part("estimators", self._ask("state").result())
         self._news = False
 
-    def begin_anew(self) -> None:
-        """Let the student go on from the networks as they are here."""
+    def restart(self) -> None:
+        """Let the updater go on from the networks as they are here."""
         self._under_way.clear()
         self._news = False
         self._ask("load", self._online.state_dict()).result()
@@ -220,20 +220,20 @@ def _hang_up(process: "subprocess.Popen[bytes]", lines: tuple[ThreadPoolExecutor
 
 
 def serve() -> None:
-    """Answer the questions of a ``StudentProcess`` on standard input, until it is closed."""
+    """Answer the questions of a ``UpdaterProcess`` on standard input, until it is closed."""
     # Whoever interrupts a run means the process that asks; it ends this one when it has saved.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anyone prints is no answer
-    desk = _Desk()
+    server = _Server()
     while True:
         try:
             name, *arguments = pickle.load(questions)
         except (EOFError, pickle.UnpicklingError):  # nobody asks any more, or died in the middle of a question
             return
         try:
-            answer = _packed(getattr(desk, name)(*arguments))
+            answer = _packed(getattr(server, name)(*arguments))
         except Exception as error:  # whoever asked is to see it
             answer = _packed_error(error)
         try:
@@ -256,27 +256,27 @@ def _packed_error(error: Exception) -> bytes:
         return _packed(RuntimeError(repr(error)))
 
 
-class _Desk:
-    """The student's side: one method for each question."""
+class _Server:
+    """The updater's side: one method for each question."""
 
-    student: Student
+    updater: Updater
     seconds = 0.0
 
     def begin(self, config: RunConfig, spec: EnvironmentSpec) -> None:
-        prepare_processor(config.network_threads)
-        self.student = Student(config, Online(SkipperNetwork(config, spec), config.learning))
+        configure_threads(config.network_threads)
+        self.updater = Updater(config, Online(SkipperNetwork(config, spec), config.learning))
 
     def load(self, state: dict[str, Any]) -> None:
-        self.student.online.load_state_dict(state)
+        self.updater.online.load_state_dict(state)
 
     def state(self) -> dict[str, Any]:
-        return self.student.online.state_dict()
+        return self.updater.online.state_dict()
 
-    def study(self, lesson: Any) -> Study:
+    def update(self, batch_: Any) -> UpdateResult:
         begin = perf_counter()
-        study = self.student.study_estimators(_converted(lesson, np.ndarray, torch.from_numpy))
+        update = self.updater.update_estimators(_converted(batch_, np.ndarray, torch.from_numpy))
         self.seconds += perf_counter() - begin
-        return study._replace(losses=NO_LOSSES)
+        return update._replace(losses=NO_LOSSES)
 
     def usage(self) -> tuple[float, float]:
         return self.seconds, peak_memory_mb()

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from skipper.agents.learning_core import observations_tensor
-from skipper.nets.estimators import EstimatorNetwork, PartialTable
 from skipper.config import RunConfig
-from skipper.runtime.hashing import content_hashes
+from skipper.nets.estimators import EstimatorNetwork, PartialTable
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.layers import WeightsWatch
 from skipper.planning.proxy import Vertices, merged_vertices
+from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, EnvironmentSpec, Scene
 
 LONG_AGO = 1_000_000
@@ -96,10 +96,10 @@ def describe_states(generator: CheckpointGenerator, states: Array) -> Array:
 class Memory:
     """What networks that stand still need not compute twice: partial states and descriptions."""
 
-    def __init__(self, network: SkipperNetwork, width: int, votes: int = 1) -> None:
-        """There is room for ``votes`` symmetric images of a state, which are asked for estimates."""
-        self.votes = votes
-        self.partial = PartialTable(network.estimators, width, votes * REMEMBERED)
+    def __init__(self, network: SkipperNetwork, width: int, ensemble_size: int = 1) -> None:
+        """There is room for ``ensemble_size`` symmetric images of a state, which are asked for estimates."""
+        self.ensemble_size = ensemble_size
+        self.partial = PartialTable(network.estimators, width, ensemble_size * REMEMBERED)
         self.describe = Descriptions(network.generator)
 
     def state_dict(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def true_vertices(
     return merged_vertices(states, generator.codes(flat).numpy().reshape(states.shape[:2]))
 
 
-class Walk(NamedTuple):
+class PlanState(NamedTuple):
     """What B environments remember between decisions; N vertices each."""
 
     vertices: Array  # (B, N, W, H, C) of the last plan
@@ -163,9 +163,9 @@ class Walk(NamedTuple):
         return here.astype(np.float32) @ taken.astype(np.float32)
 
 
-def new_walk(environments: int, vertices: int, shape: tuple[int, int, int], longest: int) -> Walk:
+def new_plan_state(environments: int, vertices: int, shape: tuple[int, int, int], longest: int) -> PlanState:
     """Nothing remembered yet, of episodes with at most ``longest`` steps."""
-    return Walk(
+    return PlanState(
         vertices=np.zeros((environments, vertices, *shape), np.uint8),
         codes=np.full((environments, vertices), -1),
         kept=np.zeros((environments, vertices), bool),
@@ -180,6 +180,6 @@ def new_walk(environments: int, vertices: int, shape: tuple[int, int, int], long
     )
 
 
-def walk_state(walk: Walk) -> dict[str, Any]:
+def plan_state_arrays(walk: PlanState) -> dict[str, Any]:
     """A copy to be saved."""
     return {name: column.copy() for name, column in walk._asdict().items()}

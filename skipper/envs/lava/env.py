@@ -9,8 +9,8 @@ import numpy as np
 from skipper.config import WorldConfig
 from skipper.envs.lava.layout import ACTIONS, begin_episode, draw_agent, slipped
 from skipper.envs.lava.render import render_rgb, render_text
-from skipper.envs.rng import checked_seeds, seed_states
 from skipper.envs.lava.tasks import Tasks, TaskStream, resolve_tasks, rules_and_table
+from skipper.envs.rng import checked_seeds, seed_states
 from skipper.types import Array
 
 

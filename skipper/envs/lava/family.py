@@ -6,8 +6,8 @@ from skipper.config import WorldConfig
 from skipper.envs.lava.layout import ACTIONS, AGENT, GREY
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.scene import LavaScene
-from skipper.envs.symmetry import grid_symmetries
 from skipper.envs.lava.tasks import evaluation_tasks
+from skipper.envs.symmetry import grid_symmetries
 from skipper.types import EnvironmentSpec
 
 EXAMPLES = 64

@@ -18,8 +18,8 @@ from skipper.envs.lava.layout import (
     observe,
     slipped,
 )
-from skipper.envs.rng import checked_seeds, seed_states
 from skipper.envs.lava.tasks import Tasks, TaskStream, resolve_tasks, rules_and_table
+from skipper.envs.rng import checked_seeds, seed_states
 from skipper.runtime.jit import kernel
 from skipper.types import Array
 

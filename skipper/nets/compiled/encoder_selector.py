@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from skipper.runtime.jit import kernel
 from skipper.nets.layers import WeightsWatch
 from skipper.nets.partial_states import PartialStates
 from skipper.nets.selector import LocalFieldSelector
+from skipper.runtime.jit import kernel
 from skipper.runtime.threads import shared
 from skipper.types import Array
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from skipper.runtime.jit import kernel
 from skipper.nets.heads import PairwiseHead, discount_support
 from skipper.nets.layers import WeightsWatch
+from skipper.runtime.jit import kernel
 from skipper.runtime.threads import shared
 from skipper.types import Array
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from skipper.runtime.jit import kernel
 from skipper.nets.compiled.fuser import Parts, fuse
 from skipper.nets.generator import CheckpointGenerator
+from skipper.runtime.jit import kernel
 from skipper.runtime.threads import shared
 from skipper.types import Array
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from skipper.runtime.jit import kernel
 from skipper.nets.heads import PairwiseHead, join_pairs
+from skipper.runtime.jit import kernel
 
 
 def pair_losses(

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.skipper.vertices import Descriptions, imagined_cells, imagined_vertices, new_walk
-from skipper.nets.estimates import Estimates, learned_edges
-from skipper.agents.skipper.policy import SkipperPolicy
 from skipper.agents.registry import Ingredients, learner_kind, make_fixed
 from skipper.agents.skipper.agent import SkipperAgent
+from skipper.agents.skipper.policy import SkipperPolicy
+from skipper.agents.skipper.vertices import Descriptions, imagined_cells, imagined_vertices, new_plan_state
 from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, WorldConfig
+from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import LavaOracle, action_values, shortest_distances
 from skipper.envs.lava.scene import LavaScene
-from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import evaluation_tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.nets.estimates import Estimates, learned_edges
 from skipper.nets.heads import discount_support
-from skipper.planning.proxy import CURRENT, GOAL, Fate, merged_vertices, solve
+from skipper.planning.proxy import CURRENT, GOAL, EdgeStatus, merged_vertices, solve
 from skipper.presets import preset
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
@@ -152,9 +152,9 @@ def test_rewards_are_estimated_where_they_are_needed_only():
     assert (everything[~both] == 0).all()
     assert (some[~wanted] == 0).all()
     lazy = lazy._replace(terminal=np.zeros((4, 8), bool))
-    planning = replace(agent().config.planning, edge_threshold=20.0, match_states=True)
+    planning = replace(agent().config.planning, edge_threshold=20.0, match_observations=True)
     problem = solve(vertices, lambda _: lazy, planning)
-    usable = problem.fate == Fate.KEPT
+    usable = problem.status == EdgeStatus.KEPT
     assert usable.any()
     np.testing.assert_allclose(problem.edges.reward[usable], everything[usable], rtol=1e-4)
     assert (problem.edges.reward[~usable] == 0).all()
@@ -177,7 +177,7 @@ def decisions(policy: SkipperPolicy, count: int = 12):
 
 
 def test_a_plan_is_made_at_the_beginning_and_at_the_latest_when_time_runs_out():
-    learner = agent(match_states=True, timeout=3)
+    learner = agent(match_observations=True, timeout=3)
     policy = SkipperPolicy(learner.core.network, learner.config, learner.spec, np.random.default_rng(0))
     since = np.zeros(4, int)
     for first, decision, _ in decisions(policy, 30):
@@ -192,7 +192,7 @@ def test_a_plan_is_made_at_the_beginning_and_at_the_latest_when_time_runs_out():
 def test_once_keeps_its_checkpoints_for_the_episode_and_regen_does_not():
     kept = {}
     for name in ("skipper-once", "skipper-regen"):
-        learner = agent(name, match_states=True, timeout=2)
+        learner = agent(name, match_observations=True, timeout=2)
         policy = SkipperPolicy(learner.core.network, learner.config, learner.spec, np.random.default_rng(0))
         same = []
         before = None
@@ -230,9 +230,14 @@ def test_updates_lower_the_losses(delusion):
 
 def quick(name: str) -> SkipperAgent:
     """With everything that makes learning fast."""
-    base = configuration(name, match_states=True)
+    base = configuration(name, match_observations=True)
     learning = replace(
-        base.learning, practice=True, frozen_acting=True, hindsight_bound=True, delusion_scale=0.25, final_rate=0.1
+        base.learning,
+        practice=True,
+        act_with_target_network=True,
+        hindsight_bound=True,
+        delusion_scale=0.25,
+        final_learning_rate_fraction=0.1,
     )
     generator = replace(base.generator, flat_description=True, generator_every=3, learned_goal=True)
     replay = replace(base.replay, all_pairs=True, other_episodes=0.2)
@@ -267,7 +272,7 @@ def test_playing_with_saved_weights_is_the_same_policy():
 
 
 def test_a_plan_can_be_asked_for_without_acting_on_it():
-    learner = agent("skipper-regen", match_states=True)
+    learner = agent("skipper-regen", match_observations=True)
     actor = learner.evaluator(np.random.default_rng(0))
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     problem = actor.plan(seen, goal)
@@ -281,7 +286,7 @@ def test_a_plan_can_be_asked_for_without_acting_on_it():
 
 
 def test_true_vertices_are_reachable_and_different():
-    learner = agent(truth=("vertices",), match_states=True, checkpoints=10)
+    learner = agent(truth=("vertices",), match_observations=True, checkpoints=10)
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     vertices = learner.evaluator(np.random.default_rng(0)).policy.imagine(seen, goal)
     cells = LavaScene().agent_cell(vertices.observation[:, 1:-1].reshape(40, 6, 6, 2)).reshape(4, 10)
@@ -312,7 +317,7 @@ def test_true_endings_do_not_depend_on_what_the_learned_head_says():
         actor = agent(truth=truth, edge_threshold=20.0).evaluator(np.random.default_rng(0))
         with torch.no_grad():
             actor.policy.network.estimators.terminal[-1].bias[1] += 100.0  # everything is the end, it says
-        assert (actor.plan(seen, goal).fate == Fate.KEPT).any() == planned
+        assert (actor.plan(seen, goal).status == EdgeStatus.KEPT).any() == planned
 
 
 def test_a_learned_goal_is_where_rewards_were():
@@ -333,8 +338,10 @@ def test_a_learned_goal_is_where_rewards_were():
 
 
 def test_practice_walks_to_imagined_states_and_to_goals():
-    base = configuration(match_states=True)
-    learner = SkipperAgent(replace(base, learning=replace(base.learning, practice=True, frozen_acting=True)), SPEC)
+    base = configuration(match_observations=True)
+    learner = SkipperAgent(
+        replace(base, learning=replace(base.learning, practice=True, act_with_target_network=True)), SPEC
+    )
     loop, scene, counts = loop_of(learner), LavaScene(), np.zeros(36)
     for _ in range(100):
         loop.advance()
@@ -360,7 +367,7 @@ def policy_vertices(states):
 
 
 def test_without_any_edge_it_plans_again_at_every_step():
-    learner = agent(match_states=True, edge_threshold=0.5)
+    learner = agent(match_observations=True, edge_threshold=0.5)
     policy = SkipperPolicy(learner.core.network, learner.config, learner.spec, np.random.default_rng(0))
     for _, decision, _ in decisions(policy, 5):
         assert decision.planned.all()
@@ -375,7 +382,7 @@ def test_an_environment_without_a_scene_is_refused():
 
 
 def test_a_walk_counts_what_was_chosen_where():
-    walk = new_walk(2, 3, (2, 2, 2), longest=4)
+    walk = new_plan_state(2, 3, (2, 2, 2), longest=4)
     walk.begin(np.array([True, True]))
     for identity, action in (([7, 5], [0, 1]), ([8, 5], [2, 1]), ([7, 6], [0, 3])):
         walk.note(np.array(identity), np.array(action))
@@ -390,7 +397,7 @@ def test_a_walk_counts_what_was_chosen_where():
 
 
 def test_at_every_step_there_is_a_new_plan_and_ways_that_led_back_are_doubted():
-    learner = agent(regenerate="step", doubt=0.5, match_states=True)
+    learner = agent(regenerate="step", revisit_penalty=0.5, match_observations=True)
     policy = learner.evaluator(np.random.default_rng(0)).policy
     states = TASKS.observe(np.zeros(2, int), TASKS.table.starts[0, :2])
     goal = TASKS.observe(np.zeros(1, int), TASKS.table.goal[:1])
@@ -422,7 +429,7 @@ def test_policies_that_remember_scenes_imagine_the_same():
         rows = np.array([0, 2, 3])
         now, goal = TASKS.observe(rows, TASKS.table.starts[rows, moment]), TASKS.observe(rows, TASKS.table.goal[rows])
         for policy in (remembering, forgetting):
-            policy.open_atlas(rows, now)
+            policy.open_edge_cache(rows, now)
         one, two = (policy.imagine(now, goal, rows=rows) for policy in (remembering, forgetting))
         np.testing.assert_array_equal(one.code, two.code)
         assert (one.observation == two.observation).all((2, 3, 4)).mean() > 0.99  # but for ties

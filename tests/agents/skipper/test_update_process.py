@@ -9,13 +9,13 @@ import torch
 
 from skipper.agents.optimizer import NotFiniteError
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.agents.skipper.update_process import StudentProcess
+from skipper.agents.skipper.update_process import UpdaterProcess
 from skipper.config import ReplayConfig, RunConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.presets import DEBUG
-from skipper.runtime.threads import prepare_processor
+from skipper.runtime.threads import configure_threads
 from skipper.training.loop import Loop
 
 CONFIG = replace(
@@ -25,19 +25,24 @@ CONFIG = replace(
     replay=ReplayConfig(capacity=1_000, all_pairs=True, other_episodes=0.2),
     generator=replace(DEBUG.generator, generator_width=4, generator_every=3, learned_goal=True),
     learning=replace(
-        DEBUG.learning, steps_per_update=1.0, delusion_scale=0.25, frozen_acting=True, practice=True, averaging=0.9
+        DEBUG.learning,
+        steps_per_update=1.0,
+        delusion_scale=0.25,
+        act_with_target_network=True,
+        practice=True,
+        ema_decay=0.9,
     ),
 )
 
 
 def apart(config: RunConfig) -> RunConfig:
-    return replace(config, learning=replace(config.learning, learn_apart=True))
+    return replace(config, learning=replace(config.learning, updater_process=True))
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
     before = torch.get_num_threads()
-    prepare_processor(1)
+    configure_threads(1)
     yield
     torch.set_num_threads(before)
 
@@ -48,10 +53,10 @@ def loop_of(config: RunConfig) -> Loop:
     return Loop(agent, LavaVectorEnv(config.environments, tasks=tasks), config.learning, seed=0)
 
 
-def process_of(loop: Loop) -> StudentProcess:
-    student = loop.learner._student
-    assert isinstance(student, StudentProcess)
-    return student
+def process_of(loop: Loop) -> UpdaterProcess:
+    updater = loop.learner._updater
+    assert isinstance(updater, UpdaterProcess)
+    return updater
 
 
 def test_learning_apart_changes_nothing():
@@ -93,17 +98,17 @@ def test_learning_apart_goes_on_from_a_saved_state():
 
 def test_with_one_thread_there_is_one_process():
     loop = loop_of(replace(apart(CONFIG), threads=1))
-    assert not isinstance(loop.learner._student, StudentProcess)
+    assert not isinstance(loop.learner._updater, UpdaterProcess)
 
 
 def test_what_goes_wrong_in_the_other_process_is_seen_here():
     loop = loop_of(apart(CONFIG))
     while loop.step < 300:
         loop.advance()
-    loop.learner._student.catch_up()
+    loop.learner._updater.synchronise()
     with torch.no_grad():
         next(loop.learner.core.network.parameters()).fill_(float("nan"))
-    process_of(loop).begin_anew()
+    process_of(loop).restart()
     with pytest.raises(NotFiniteError, match="the loss became nan"):
         dict(loop.learner.learn())
 
@@ -143,7 +148,7 @@ def test_the_generator_learns_in_its_turn():
 def test_learning_apart_needs_what_is_known_ahead():
     for changed in (
         replace(CONFIG, replay=ReplayConfig(capacity=1_000)),
-        replace(CONFIG, learning=replace(CONFIG.learning, frozen_acting=False)),
+        replace(CONFIG, learning=replace(CONFIG.learning, act_with_target_network=False)),
     ):
-        with pytest.raises(ValueError, match="learn_apart needs all_pairs and frozen_acting"):
+        with pytest.raises(ValueError, match="updater_process needs all_pairs and act_with_target_network"):
             apart(changed)

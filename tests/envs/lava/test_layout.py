@@ -23,8 +23,8 @@ from skipper.envs.lava.layout import (
     empty_table,
 )
 from skipper.envs.lava.oracle import reachable, shortest_distances
-from skipper.envs.rng import stream_states
 from skipper.envs.lava.tasks import Tasks, tasks_from_text
+from skipper.envs.rng import stream_states
 
 
 def draw(world: WorldConfig, count: int, seed: int = 0) -> Tasks:

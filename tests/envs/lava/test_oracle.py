@@ -263,7 +263,8 @@ def test_the_oracle_remembers_what_it_computed_but_not_for_ever(monkeypatch):
     asked = []
     real = action_values
     monkeypatch.setattr(
-        "skipper.envs.lava.oracle.action_values", lambda *given, **more: asked.append(len(given[0])) or real(*given, **more)
+        "skipper.envs.lava.oracle.action_values",
+        lambda *given, **more: asked.append(len(given[0])) or real(*given, **more),
     )
     for rows in ([0, 1, 0], [1, 0], [2, 3], [4, 5], [4, 5]):
         seen = tasks.observe(np.array(rows), tasks.table.start[rows])

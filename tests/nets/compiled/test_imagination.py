@@ -7,9 +7,9 @@ import torch
 from skipper.config import GeneratorConfig, WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
-from skipper.nets import imagination
-from skipper.nets.generator import CheckpointGenerator, distinct_codes
+from skipper.nets.compiled import imagination
 from skipper.nets.compiled.imagination import Imagination
+from skipper.nets.generator import CheckpointGenerator, distinct_codes
 from skipper.nets.layers import seeded_initialisation
 
 TASKS = 5

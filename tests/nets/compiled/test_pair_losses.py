@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from skipper.nets.compiled.pair_losses import pair_losses
 from skipper.losses import scalar_loss
+from skipper.nets.compiled.pair_losses import pair_losses
 from skipper.nets.heads import PairwiseHead, distance_support, unit_support
 from skipper.nets.layers import seeded_initialisation
 
