@@ -4,13 +4,22 @@ Shape glossary: B batch, N tasks or vertices, T time, W H grid, C channels, S = 
 A cell is one number, ``x * H + y``, so that ``observation.reshape(S, C)[cell]`` is that cell.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skipper.runtime.hashing import content_hashes
+
 Array = NDArray[Any]
+
+
+def content_keys(observations: Array) -> Array:
+    """(...,) int64 keys of observations (..., W, H, C), equal where their contents are."""
+    shape = observations.shape
+    keys: Array = content_hashes(observations.reshape(-1, int(np.prod(shape[-3:])))).reshape(shape[:-3])
+    return keys
 
 
 class TimeStep(NamedTuple):
@@ -61,6 +70,7 @@ class EnvironmentSpec(NamedTuple):
     vocabulary: tuple[int, ...]  # how many values each channel can have
     actions: int
     longest: int  # steps of the longest episode
+    state_key: Callable[[Array], Array] = content_keys  # (..., W, H, C) to (...,) int64, equal where states are
     scene: Scene | None = None  # where the environment can say how it draws its agent
     examples: Array | None = None  # (B, W, H, C) some observations, for initialisation that depends on them
     oracle: "Oracle | None" = None  # where it knows the truth, for the variants and metrics that ask for it
@@ -85,13 +95,77 @@ class Attention(NamedTuple):
     weight: Array  # (B, k) summing to 1
 
 
+class Vertices(NamedTuple):
+    """The N vertices of B proxy problems: the current state first, the goal last, checkpoints between them."""
+
+    observation: Array  # (B, N, W, H, C)
+    code: Array  # (B, N) partial descriptions
+    present: Array  # (B, N) bool, False for a duplicate of another vertex
+    key: Array  # (B, N) int64, equal where states are
+
+
+class Edges(NamedTuple):
+    """Estimates for every ordered pair of vertices."""
+
+    distance: Array  # (B, N, N) steps
+    discount: Array  # (B, N, N)
+    reward: Array  # (B, N, N)
+    terminal: Array  # (B, N) bool, vertices that end the episode
+    action: Array | None = None  # (B, N, N) first action of the policy, where it is known
+
+
+class LazyEdges(NamedTuple):
+    """Edges whose rewards are estimated on demand: pruning leaves few edges that need one."""
+
+    distance: Array  # (B, N, N) steps
+    discount: Array  # (B, N, N)
+    terminal: Array  # (B, N) bool
+    action: Array  # (B, N, N)
+    reward: Callable[[Array], Array]  # edges (B, N, N) bool to their rewards (B, N, N), 0 elsewhere
+
+    def where(self, usable: Array) -> Edges:
+        """Edges with the rewards of those that are ``usable`` (B, N, N) bool."""
+        return Edges(self.distance, self.discount, self.reward(usable), self.terminal, self.action)
+
+
+class GraphView(NamedTuple):
+    """The graph behind one plan, for people to look at: N vertices and the edges between them."""
+
+    kept: Array  # (N,) bool, vertices that survived pruning
+    terminal: Array  # (N,) bool
+    value: Array  # (N,)
+    worth: Array  # (N,) value of aiming at each vertex from the current state
+    distance: Array  # (N, N)
+    reward: Array  # (N, N), 0 where the edge was pruned
+    status: Array  # (N, N) an EdgeStatus each
+    trust: Array  # (N, N) factor of the revisit penalty, 1 where there is none
+    merged: int  # duplicates that were merged into these vertices
+
+
+class PlanView(NamedTuple):
+    """One plan as figures, metrics, the viewer and exports read it, whatever made it."""
+
+    states: Array  # (N, W, H, C) what the plan is made of: vertices or subgoals, the current state first
+    route: list[int]  # indices of the states that the plan leads over, from the current one on
+    target: int  # index of the state to go to next, -1 where there is none
+    graph: GraphView | None = None  # where the plan was found on a graph
+    picture: Array | None = None  # (h, w, 3) uint8, a goal decoded to a picture where it is no state
+
+
+class Plan(Protocol):
+    """The plans of B environments."""
+
+    def view(self, row: int) -> PlanView:
+        """The plan of one of them."""
+
+
 class Decision(NamedTuple):
     """What an agent decided for a batch of time steps; metrics, plots and the viewer read only this."""
 
     action: Array  # (B,) int64
     target: Array | None = None  # (B, W, H, C) the states that agents with targets aim at
     planned: Array | None = None  # (B,) bool, where a new plan was made for this decision
-    plan: Any = None  # the new plans, in the order of the True entries of ``planned``; their type is the agent's
+    plan: Plan | None = None  # the new plans, in the order of the True entries of ``planned``
     reason: Array | None = None  # (B,) why a new plan was made, in words; empty where none was
     aiming: Array | None = None  # (B,) bool, where there is a target at all
     values: Array | None = None  # (B, A) what is expected of every action, not a number where nothing is

@@ -12,22 +12,24 @@ FLOORS = (
     {"cli"},
     {"commands"},
     {"experiments", "viewer", "benchmarks"},
+    {"analysis"},
     {"training"},
     {"agents"},
     {"envs", "nets", "replay", "planning", "losses"},
     {"presets"},
-    {"config", "hashing"},
-    {"types", "kernels", "processor"},
+    {"config"},
+    {"types"},
+    {"runtime"},
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # library -> the only modules that may import it
 CONFINED = {
-    "matplotlib": {"experiments/plots.py"},
+    "matplotlib": {"analysis/plots.py"},
     "tyro": {"cli.py", *(f"commands/{name}.py" for name in ("agents", "benchmarks", "update", "watch"))},
     "ray": {"experiments/execute.py"},
-    "numba": {"kernels.py"},
-    "pickle": {"agents/updater.py"},  # between a process and the one that it started itself; never from a file
+    "numba": {"runtime/jit.py"},
+    "pickle": {"agents/skipper/update_process.py"},  # between a process and the one that it started itself; never from a file
     "random": {"benchmarks/plain.py", "benchmarks/world.py"},  # each with a Random of its own
 }
 
