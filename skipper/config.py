@@ -1,108 +1,49 @@
-"""Frozen configuration: validated where it is made, never changed afterwards."""
+"""Frozen blocks of configuration: validated when they are built, never changed afterwards.
 
-import hashlib
-import json
+A run holds the blocks that its agent and its environment use. The defaults are the paper's numbers.
+"""
+
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args
 
-Config = TypeVar("Config")
-Dynamics = Literal["lava", "walls"]
-Start = Literal["uniform", "fixed"]
 Strategy = Literal["episode", "future"]
 Regenerate = Literal["once", "trigger", "step"]
-Truth = Literal["edges", "rewards", "terminal", "vertices", "policy"]
-
-EVALUATION_DIFFICULTIES = (0.25, 0.35, 0.45, 0.55)
+OraclePart = Literal["edges", "rewards", "terminal", "vertices", "policy"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WorldConfig:
-    """One distribution of lava-world tasks (paper, section 5; the grid has no surrounding wall)."""
+    """What every environment family's own block has."""
 
-    width: int = 12
-    """Cells along x, at least 3: start and goal stand on the two side columns."""
-    height: int = 12
-    """Cells along y, at least 3."""
-    difficulty: float = 0.4
-    """Share of the inner columns' cells that is lava; the count is exact."""
-    spread: float = 0.0
-    """Each task's difficulty is drawn uniformly from difficulty +- spread."""
-    dynamics: Dynamics = "lava"
-    """"lava" kills; "walls" puts walls in the same cells: they block and do not kill."""
-    slip: float = 0.0
-    """Probability with which an action is replaced by a uniformly random one."""
     max_steps: int = 64
     """Steps after which an episode is truncated; the paper's value, for 12x12."""
-    start: Start = "uniform"
-    """"uniform": any non-terminal cell that the task's start reaches; "fixed": the task's start itself."""
 
     def __post_init__(self) -> None:
-        for name in ("width", "height", "max_steps"):
-            if not isinstance(getattr(self, name), int):
-                raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")
-        if self.width < 3 or self.height < 3:
-            raise ValueError(f"a grid of {self.width}x{self.height} is too small; width and height must be at least 3")
-        if not 0.0 <= self.slip <= 1.0:
-            raise ValueError(f"slip is a probability, got {self.slip}; possible: 0 to 1")
+        if not isinstance(self.max_steps, int):
+            raise ValueError(f"max_steps must be a whole number, got {self.max_steps!r}")
         if self.max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {self.max_steps}")
-        for name, value, choices in (
-            ("dynamics", self.dynamics, get_args(Dynamics)),
-            ("start", self.start, get_args(Start)),
-        ):
-            if value not in choices:
-                raise ValueError(f"unknown {name} {value!r}; available: {', '.join(choices)}")
-        self._check_difficulty()
-
-    def _check_difficulty(self) -> None:
-        # Written so that NaN is refused too.
-        if not 0.0 <= self.spread <= self.max_lava / self.field / 2:
-            raise ValueError(
-                f"a spread of {self.spread} is not possible; it must be 0 to {self.max_lava / self.field / 2:.3f}"
-            )
-        if not self.difficulty - self.spread >= 0.0:
-            raise ValueError(
-                f"difficulty {self.difficulty} +- {self.spread} falls below 0; "
-                f"possible: {self.spread:g} to {self.max_lava / self.field - self.spread:.3f}"
-            )
-        if not self.difficulty + self.spread < (self.max_lava + 1) / self.field:
-            raise ValueError(
-                f"difficulty {self.difficulty} +- {self.spread} asks for up to "
-                f"{(self.difficulty + self.spread) * self.field:.0f} lava cells of {self.field}, which leaves no path; "
-                f"on a {self.width}x{self.height} grid at most {self.max_lava} are possible: "
-                f"difficulty + spread <= {self.max_lava / self.field:.3f}"
-            )
 
     @property
-    def field(self) -> int:
-        """Cells of the inner columns, where lava may lie."""
-        return (self.width - 2) * self.height
-
-    @property
-    def max_lava(self) -> int:
-        """Most lava cells that leave a path: one straight row through the field stays free."""
-        return self.field - (self.width - 2)
-
-    @property
-    def cells(self) -> int:
-        """S, the number of cells of the grid."""
-        return self.width * self.height
+    def deterministic(self) -> bool:
+        """Whether an action always has the same effect in the same state."""
+        return True
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Shapes of the networks (paper, App. "Implementation details")."""
+    """Shapes of encoder, selector and heads (paper, App. "Implementation details")."""
 
     embedding: int = 16
     """Channels of the state encoder."""
     scaled_start: bool = False
-    """Begin with weights that let states differ: word embeddings the quieter the more cells a word fills, their mean
-    cell taken away, and heads that keep differences; not in the paper."""
+    """Balance the initial weights so that states differ from the start: embeddings are scaled down by the number of
+    cells that a word fills and centred, heads use He initialisation. Not in the paper."""
     field_size: int = 8
-    """Side of a local field; shrinks to the grid where that is smaller."""
+    """Side of a local field; capped at the size of the grid."""
     fields: int = 4
     """Local fields that attention selects."""
     partial_width: int = 128
@@ -110,133 +51,114 @@ class NetworkConfig:
     spatial_abstraction: bool = True
     """False replaces the selector by one linear layer on the whole state (an ablation)."""
     pessimistic_heads: bool = False
-    """Begin with values near 0 and distances near the longest instead of in the middle; not in the paper."""
+    """Start with values near 0 and distances near the maximum instead of in the middle. Not in the paper."""
     hidden: int = 256
     """Hidden units of every head."""
     bins: int = 16
-    """Bins of every histogram; distances are 1 to this many steps."""
+    """Bins of every histogram; distances range from 1 to this many steps."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "embedding", "field_size", "fields", "partial_width", "hidden")
+        check_positive(self, "embedding", "field_size", "fields", "partial_width", "hidden")
         if self.bins < 2:
             raise ValueError(f"a histogram needs at least 2 bins, got {self.bins}")
 
 
 @dataclass(frozen=True)
 class GeneratorConfig:
-    """The checkpoint generator (paper, App. "Checkpoint Generator"); agents that imagine nothing ignore it."""
+    """The checkpoint generator (paper, App. "Checkpoint Generator")."""
 
     description_bits: int = 6
     """Binary latents of a partial description."""
     generator_width: int = 32
     """Channels of its embeddings; later layers are two and four times as wide."""
     flat_description: bool = False
-    """Describe states by linear layers on all cells instead of convolutions and pooling; not in the paper."""
+    """Describe states by linear layers on all cells instead of convolutions and pooling. Not in the paper."""
     entropy_scale: float = 2.5e-4
     """Weight of the entropy of the partial descriptions."""
     entropy_period: int = 10_000
-    """Updates of one cycle of that weight: it rises over the first half and then stays."""
+    """Updates per cycle of that weight: it rises over the first half, then stays at its maximum."""
     generator_every: int = 1
-    """Updates of the estimators for each one of the generator, which learns faster than they do; paper: 1."""
+    """Update the generator once per this many updates of the estimators. Paper: 1."""
     learned_goal: bool = False
-    """Imagine the goal too, as a state whose entering was rewarded, instead of being told it (paper, conclusions)."""
+    """Predict the goal as a state whose entering was rewarded, instead of receiving it (paper, conclusions)."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "description_bits", "generator_width", "entropy_period", "generator_every")
+        check_positive(self, "description_bits", "generator_width", "entropy_period", "generator_every")
 
 
 @dataclass(frozen=True)
 class PlanningConfig:
-    """Proxy problems and how they are followed (paper, Alg. 1, App. "Planning"); agents that do not plan ignore it."""
+    """Proxy problems and how the agent follows them (paper, Alg. 1, App. "Planning")."""
 
     checkpoints: int = 30
-    """States that are imagined for a proxy problem, beside the current state and the goal."""
-    kept: int = 12
-    """Vertices that pruning leaves, current state and goal included."""
+    """Checkpoints to imagine for a proxy problem, besides the current state and the goal."""
+    max_vertices: int = 12
+    """Vertices that pruning keeps, current state and goal included."""
     prune_vertices: bool = True
-    """False keeps all vertices (an ablation, with as many checkpoints as there should be vertices)."""
+    """False keeps all vertices (an ablation; set checkpoints to the number of vertices wanted)."""
     edge_threshold: float = 8.0
-    """Longer edges are cut."""
-    longest: float = 16.0
-    """Distances are cut off here before vertices are clustered; the largest that the estimator knows."""
+    """Prune edges longer than this."""
+    max_distance: float = 16.0
+    """Cap on distances before vertices are clustered: the largest that the estimator can express."""
     sweeps: int = 5
     """Sweeps of value iteration."""
     timeout: int = 8
-    """Steps after which a target that was not reached is given up."""
+    """Steps after which the agent gives up a target that it has not reached."""
     regenerate: Regenerate = "trigger"
-    """When vertices are imagined anew: "once" an episode, at every planning ("trigger"), or at every "step"."""
+    """When to imagine new vertices: "once" per episode, at every planning ("trigger"), or at every "step"."""
     revisit_penalty: float = 0.0
-    """What an edge loses each time that the episode was in its first state before and chose the action with which it
-    begins: a way that led back is longer than it was thought to be. Not in the paper."""
+    """Share of its value that an edge loses for each earlier visit in which the episode took the edge's first action
+    from the same state: a path that led back is longer than estimated. Not in the paper."""
     edge_length_penalty: float = 0.0
-    """What an edge loses for its length: one of d steps counts (1 - edge_length_penalty) ** (d * d). The longer an edge, the more
-    often it is not what it seems, so that a way over near vertices should beat a direct one. Not in the paper."""
+    """Discount long edges: an edge of d steps counts (1 - edge_length_penalty) ** (d * d). Long edges are wrong more
+    often, so paths over near vertices should win. Not in the paper."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
-    truth: tuple[Truth, ...] = ()
-    """What comes from ground truth instead of being learned (ablations): all of "edges", which are then not cut for
-    their length (oracle plan); only their "rewards" or "terminal" states; "vertices", random reachable states instead
-    of imagined ones; the "policy" that walks (oracle policy)."""
+    oracle_parts: tuple[OraclePart, ...] = ()
+    """Parts that ground truth replaces (ablations): all "edges", which are then not pruned by length (oracle plan);
+    only their "rewards" or "terminal" states; "vertices", random reachable states instead of imagined ones; the
+    "policy" that walks (oracle policy)."""
     match_observations: bool = False
-    """See by whole observations, not by partial descriptions, whether a checkpoint is met; not in the paper."""
+    """Detect that a checkpoint is reached by whole observations instead of partial descriptions. Not in the paper."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout")
-        _check_shares(self, "revisit_penalty", "edge_length_penalty")
-        if self.checkpoints < 0 or self.kept < 2:
-            raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and kept {self.kept}")
-        if self.regenerate not in get_args(Regenerate):
-            raise ValueError(f"unknown regenerate {self.regenerate!r}; available: {', '.join(get_args(Regenerate))}")
-        for part in self.truth:
-            if part not in get_args(Truth):
-                raise ValueError(nearest_name("truth", part, get_args(Truth)))
+        check_positive(self, "max_vertices", "edge_threshold", "max_distance", "sweeps", "timeout")
+        check_shares(self, "revisit_penalty", "edge_length_penalty")
+        if self.checkpoints < 0 or self.max_vertices < 2:
+            raise ValueError(
+                f"a problem needs at least 2 vertices, got {self.checkpoints} + 2 and max_vertices {self.max_vertices}"
+            )
+        check_choice("regenerate", self.regenerate, get_args(Regenerate))
+        for part in self.oracle_parts:
+            check_choice("oracle part", part, get_args(OraclePart))
 
 
 @dataclass(frozen=True)
 class LearningConfig:
-    """Optimisation (paper, App. "Training"; authors' code for batch and schedule)."""
+    """Optimisation and exploration (paper, App. "Training"; batch and schedule as in the authors' code)."""
 
     batch_size: int = 64
     """Samples per update."""
     steps_per_update: float = 4.0
-    """Environment steps for each gradient update, kept whatever the number of environments."""
+    """Environment steps per gradient update, whatever the number of environments."""
     learning_starts: int = 20_000
     """Environment steps before the first update."""
     target_update_every: int = 8_000
-    """Environment steps between copies of the online to the target network."""
+    """Environment steps between copies of the online network to the target network."""
     learning_rate: float = 2.5e-4
     final_learning_rate_fraction: float = 1.0
-    """Share of the learning rate that is left at the end; it falls linearly over the second half. Paper: all of it."""
+    """Fraction of the learning rate at the end; it falls linearly over the second half. Paper: 1."""
     adam_epsilon: float = 1.5e-4
     gradient_clip: float = 1.0
-    """Largest absolute value of a gradient's entries."""
+    """Maximum absolute value of a gradient's entries."""
     task_discount: float = 0.99
     """Discount of task rewards."""
-    policy_discount: float = 0.95
-    """Discount of the intrinsic reward for reaching a target."""
-    delusion_scale: float = 0.0
-    """Weight of the distance losses towards imagined states; the paper's delusion suppression uses 0.25."""
-    hindsight_bound: bool = False
-    """Believe the episode: a target that it came to k steps later is at most k away, and the way there collects at
-    least what it collected. Not in the paper, and only true of deterministic worlds (under slip it is optimistic) in
-    which shorter ways do not collect less."""
-    act_with_target_network: bool = False
-    """Act in training with the target network, whose partial states can be remembered between copies; not in the
-    paper. Evaluation acts with the online network, or with its average."""
-    practice: bool = False
-    """PlanState to random imagined checkpoints in training, and sometimes to the goal, instead of planning, which is then
-    only done in evaluation; not in the paper. Targets are learned from hindsight either way."""
     symmetries: bool = False
-    """Show every task in one of its symmetric images, if the environment offers them: another one after every sync with
-    all_pairs, otherwise for every sample. Not in the paper."""
+    """Show every task in one of its symmetric images, where the environment offers them: another one after every
+    target update with all_pairs, otherwise for every sample. Not in the paper."""
     ema_decay: float = 0.0
-    """Evaluate a running average of the weights, of which this share is kept at every update; 0 evaluates the newest
-    weights, as the paper does."""
-    updater_process: bool = False
-    """Where there are two threads or more, update the estimators in a process of their own, while another one acts,
-    prepares what is learned next and updates the generators; operations then have one thread less each. What is
-    learned is, bit for bit, what one process with that many threads learns. Needs all_pairs and act_with_target_network, since
-    neither priorities nor the newest weights are known ahead; agents without targets ignore it."""
+    """Decay of the running average of the weights, which is then evaluated and saved; 0 evaluates the newest weights,
+    as the paper does."""
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01
@@ -245,40 +167,46 @@ class LearningConfig:
     epsilon_evaluation: float = 0.001
 
     def __post_init__(self) -> None:
-        _check_positive(self, "batch_size", "steps_per_update", "target_update_every", "learning_rate", "epsilon_steps")
-        _check_positive(self, "adam_epsilon", "gradient_clip")
-        _check_shares(
-            self, "final_learning_rate_fraction", "ema_decay", "epsilon_start", "epsilon_end", "epsilon_evaluation"
-        )
-        if self.learning_starts < 0 or self.delusion_scale < 0:
-            raise ValueError("learning_starts and delusion_scale must not be negative")
-        for name in ("task_discount", "policy_discount"):
-            if not 0.0 < getattr(self, name) < 1.0:
-                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+        check_positive(self, "batch_size", "steps_per_update", "target_update_every", "learning_rate", "epsilon_steps")
+        check_positive(self, "adam_epsilon", "gradient_clip")
+        check_shares(self, "final_learning_rate_fraction", "ema_decay")
+        check_shares(self, "epsilon_start", "epsilon_end", "epsilon_evaluation")
+        if self.learning_starts < 0:
+            raise ValueError(f"learning_starts must not be negative, got {self.learning_starts}")
+        check_discounts(self, "task_discount")
 
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """Experience replay (paper, App. "HER")."""
+    """Prioritized experience replay (paper, App. "Training")."""
 
     capacity: int = 1_000_000
-    """States that are kept, whole episodes at a time."""
+    """States to keep, whole episodes at a time."""
+    prioritized: bool = True
+    """False samples uniformly."""
+    alpha: float = 0.6
+    """Exponent of the losses that serve as priorities."""
+    beta: float = 0.4
+    """Initial exponent of the importance weights; it rises to 1 over the run."""
+
+    def __post_init__(self) -> None:
+        check_positive(self, "capacity")
+        check_shares(self, "alpha", "beta")
+
+
+@dataclass(frozen=True)
+class HindsightConfig(ReplayConfig):
+    """Replay with targets chosen in hindsight (paper, App. "HER")."""
+
     targets: int = 4
-    """Hindsight targets per transition; agents without targets ignore it."""
+    """Hindsight targets per transition."""
     strategy: Strategy = "episode"
     """Where targets come from: the whole "episode", or only the "future" of the transition."""
-    prioritized: bool = True
-    """False: every sample is equally likely."""
-    alpha: float = 0.6
-    """Exponent of the losses that priorities are."""
-    beta: float = 0.4
-    """Exponent of the importance weights at the beginning; it rises to 1 over the run."""
     all_pairs: bool = False
-    """Learn from all pairs of some transitions and targets of a few episodes, each state encoded once, instead of
-    single samples by priority, so that targets, strategy and priorities do not matter; not in the paper. The settings
-    below say how many. Agents without targets ignore it."""
+    """Learn from all pairs of transitions and targets of a few episodes, encoding each state once, instead of single
+    samples by priority. Not in the paper. Targets, strategy and priorities then have no effect."""
     pair_episodes: int = 6
-    """Episodes per update."""
+    """Episodes per update with all_pairs."""
     pair_transitions: int = 6
     """Consecutive transitions of each episode; the states between them are targets too."""
     pair_targets: int = 4
@@ -286,44 +214,38 @@ class ReplayConfig:
     pair_endings: float = 0.0
     """Share of the windows of transitions that end with their episode, where rewards and deaths are."""
     other_episodes: float = 0.0
-    """Share of these targets that comes from other episodes of the same task, if the environment tells tasks apart."""
+    """Share of the further targets that come from other episodes of the same task, where tasks are known."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "capacity", "pair_episodes", "pair_transitions", "pair_targets")
-        _check_shares(self, "alpha", "beta", "pair_endings", "other_episodes")
-        if self.targets < 0:
-            raise ValueError(f"targets must not be negative, got {self.targets}")
-        if self.strategy not in get_args(Strategy):
-            raise ValueError(f"unknown strategy {self.strategy!r}; available: {', '.join(get_args(Strategy))}")
+        super().__post_init__()
+        check_positive(self, "targets", "pair_episodes", "pair_transitions", "pair_targets")
+        check_shares(self, "pair_endings", "other_episodes")
+        check_choice("strategy", self.strategy, get_args(Strategy))
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """What is measured during training, on tasks that are new every time."""
+    """When and how much to evaluate during training; which tasks is the environment's choice."""
 
     evaluate_every: int = 50_000
     """Environment steps between evaluations."""
     evaluation_episodes: int = 20
-    """Tasks per difficulty, and training tasks, per evaluation."""
-    difficulties: tuple[float, ...] = EVALUATION_DIFFICULTIES
-    difficulty_spread: float = 0.05
-    training_task_start: Start = "fixed"
-    """Training tasks are evaluated from their own start; the authors' code uses "uniform" ones."""
+    """Tasks per evaluation set, and training tasks, per evaluation."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "evaluate_every", "evaluation_episodes")
-        if self.training_task_start not in get_args(Start):
-            raise ValueError(f"unknown training_task_start {self.training_task_start!r}; available: uniform, fixed")
+        check_positive(self, "evaluate_every", "evaluation_episodes")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One training run, whole: equal configurations give equal runs."""
+    """One training run, complete: equal configurations give equal runs. Agents with more blocks extend it."""
 
     agent: str = "modelfree"
-    """Which agent learns."""
+    """The agent to train."""
+    env: str = "lava"
+    """The environment family."""
     preset: str = "paper"
-    """The named block of defaults that this configuration began with."""
+    """The named block of defaults that this configuration started from."""
     seed: int = 0
     """Decides the tasks, the weights and everything that happens."""
     steps: int = 1_500_000
@@ -331,52 +253,36 @@ class RunConfig:
     tasks: int = 50
     """Number of fixed training tasks; 0 for a new task every episode."""
     environments: int = 16
-    """Environments that are stepped together."""
+    """Environments stepped together."""
     threads: int = 2
-    """Threads of the network library; part of the run, since sums in another order round differently."""
+    """Threads of the network library; part of the run, since another order of sums rounds differently."""
     checkpoint_every: int = 10_000
     """Environment steps between checkpoints."""
     record_every: int = 2_000
     """Environment steps between records of losses and throughput."""
     world: WorldConfig = field(default_factory=WorldConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
-    generator: GeneratorConfig = field(default_factory=GeneratorConfig)
-    planning: PlanningConfig = field(default_factory=PlanningConfig)
     learning: LearningConfig = field(default_factory=LearningConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
-    @property
-    def network_threads(self) -> int:
-        """Threads that operations of the networks are divided among."""
-        return self.threads - 1 if self.uses_updater_process else self.threads
-
-    @property
-    def uses_updater_process(self) -> bool:
-        """Whether there is a second process."""
-        return self.learning.updater_process and self.agent.startswith("skipper") and self.threads > 1
-
     def __post_init__(self) -> None:
-        _check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")
+        check_positive(self, "steps", "environments", "threads", "checkpoint_every", "record_every")
         if not 0 <= self.seed < 2**63 or self.tasks < 0:
             raise ValueError(f"seed must be 0 to 2**63 - 1 and tasks not negative, got {self.seed} and {self.tasks}")
         if self.replay.capacity <= self.world.max_steps:
             raise ValueError(
                 f"capacity must exceed an episode's {self.world.max_steps} steps, got {self.replay.capacity}"
             )
-        if self.learning.hindsight_bound and not (self.replay.all_pairs and self.world.slip == 0):
-            raise ValueError("hindsight_bound needs all_pairs, and a world in which moves do not slip")
-        if self.learning.updater_process and not (self.replay.all_pairs and self.learning.act_with_target_network):
-            raise ValueError(
-                "updater_process needs all_pairs and act_with_target_network: priorities and weights are not known ahead"
-            )
-        if self.planning.longest != self.network.bins:
-            raise ValueError(f"longest must be the last of the {self.network.bins} bins, got {self.planning.longest:g}")
-        for level in self.evaluation.difficulties:  # refuses what cannot be evaluated before anything is trained
-            replace(self.world, difficulty=level, spread=self.evaluation.difficulty_spread)
+
+    @property
+    def network_threads(self) -> int:
+        """Threads among which operations of the networks are divided."""
+        return self.threads
 
 
-def _check_positive(config: Any, *names: str) -> None:
+def check_positive(config: Any, *names: str) -> None:
+    """Refuse named fields that are not positive, and any field that is not finite."""
     for entry in fields(config):
         value = getattr(config, entry.name)
         if isinstance(value, float) and not math.isfinite(value):
@@ -386,72 +292,29 @@ def _check_positive(config: Any, *names: str) -> None:
             raise ValueError(f"{name} must be positive, got {getattr(config, name)}")
 
 
-def _check_shares(config: Any, *names: str) -> None:
+def check_shares(config: Any, *names: str) -> None:
+    """Refuse named fields outside of [0, 1]."""
     for name in names:
         if not 0.0 <= getattr(config, name) <= 1.0:
             raise ValueError(f"{name} must be 0 to 1, got {getattr(config, name)}")
 
 
+def check_discounts(config: Any, *names: str) -> None:
+    """Refuse named fields outside of (0, 1)."""
+    for name in names:
+        if not 0.0 < getattr(config, name) < 1.0:
+            raise ValueError(f"{name} must lie between 0 and 1, got {getattr(config, name)}")
+
+
+def check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not among the choices."""
+    if value not in choices:
+        raise ValueError(nearest_name(what, value, choices))
+
+
 def nearest_name(what: str, name: str, available: Iterable[str]) -> str:
-    """The message for a name that is not there, with the nearest one that is."""
+    """The message for an unknown name, with the nearest one that is available."""
     names = sorted(available)
     nearest = get_close_matches(name, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     return f"unknown {what} {name!r:.80}; available: {', '.join(names)}{hint}"
-
-
-def to_dict(config: Any) -> dict[str, Any]:
-    """Nested dictionaries of JSON values."""
-    return json.loads(json.dumps(asdict(config)))
-
-
-def from_dict(kind: type[Config], data: Any, where: str = "configuration") -> Config:
-    """The inverse of ``to_dict``: every field must be there, of its type, and no other."""
-    if not isinstance(data, dict):
-        raise ValueError(f"{where}: wanted an object, got {data!r:.60}")
-    known = {entry.name for entry in fields(cast(Any, kind))}
-    for name in data:
-        if name not in known:
-            raise ValueError(f"{where}: {nearest_name('field', name, known)}")
-    if missing := sorted(known - data.keys()):
-        raise ValueError(f"{where}: missing {', '.join(missing)}")
-    hints = get_type_hints(kind)
-    values = {name: _parse(hints[name], value, f"{where}.{name}") for name, value in data.items()}
-    try:
-        return kind(**values)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
-
-
-def _parse(kind: Any, value: Any, where: str) -> Any:
-    if is_dataclass(kind):
-        return from_dict(cast(type[Any], kind), value, where)
-    if get_origin(kind) is tuple:
-        if not isinstance(value, list):
-            raise ValueError(f"{where}: wanted a list, got {value!r:.60}")
-        return tuple(_parse(get_args(kind)[0], entry, where) for entry in value)
-    if get_origin(kind) is Literal:
-        kind = str
-    # JSON does not tell 4 from 4.0, and bool is an int in Python but not here.
-    if kind is float and type(value) is int and abs(value) < 2**53:
-        value = float(value)
-    if type(value) is not kind:
-        raise ValueError(f"{where}: wanted {kind.__name__}, got {value!r:.60}")
-    return value
-
-
-def content_hash(config: Any) -> str:
-    """Sixteen hexadecimal digits that differ where configurations do."""
-    return hashlib.sha256(json.dumps(to_dict(config), sort_keys=True).encode()).hexdigest()[:16]
-
-
-def differences(one: Any, two: Any, prefix: str = "") -> list[str]:
-    """The fields in which two configurations differ, as "name: this -> that"."""
-    found = []
-    for entry in fields(one):
-        name, left, right = prefix + entry.name, getattr(one, entry.name), getattr(two, entry.name)
-        if is_dataclass(left):
-            found += differences(left, right, f"{name}.")
-        elif left != right:
-            found.append(f"{name}: {left} -> {right}")
-    return found

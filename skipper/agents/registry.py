@@ -1,99 +1,118 @@
-"""Agents by name."""
+"""Agents by name: their settings and presets, and how to build them for training and for acting."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from skipper.agents.baselines import OptimalAgent, RandomAgent
-from skipper.config import RunConfig, nearest_name
-from skipper.presets import preset
+from skipper.agents.skipper.config import VARIANTS, SkipperConfig, as_variant, skipper_preset
+from skipper.config import RunConfig, WorldConfig, nearest_name
+from skipper.presets import shared_preset
 from skipper.types import Agent, Array, EnvironmentSpec, Learner, oracle_of
 
 
-@dataclass(frozen=True)
-class Ingredients:
-    """What an agent that does not learn may be made of; each takes what it needs."""
-
-    spec: EnvironmentSpec
-    rng: np.random.Generator
-
-
 class Play(Protocol):
-    """How an agent is made that acts with saved weights."""
+    """Builds an agent that acts with saved weights."""
 
     def __call__(
         self,
-        config: RunConfig,
+        config: Any,
         spec: EnvironmentSpec,
         weights: dict[str, Array],
         rng: np.random.Generator,
         *,
         explain: bool = False,
-        ensemble_size: int = 1,
+        ensemble: int = 1,
     ) -> Agent:
-        """Asked to ``explain``, its decisions say all that can be shown of them.
+        """With ``explain``, decisions also hold what the agent attends to.
 
-        What it expects is the mean over ``ensemble_size`` symmetric images of what it sees.
+        Estimates are means over ``ensemble`` symmetric images of each observation.
         """
 
 
-class Kind(NamedTuple):
-    """An agent that learns: how it is made for training, and how for acting with saved weights."""
+class Builders(NamedTuple):
+    """How to build an agent."""
 
-    train: Callable[[RunConfig, EnvironmentSpec], Learner]
+    train: Callable[[Any, EnvironmentSpec], Learner]
     play: Play
 
 
-def _skipper_oracle(given: Ingredients) -> Agent:
+@dataclass(frozen=True)
+class AgentKind:
+    """A learning agent with its own settings, in one variant or in several that share their networks."""
+
+    config_type: type[RunConfig]
+    preset: Callable[[str, str, str, WorldConfig], RunConfig]  # of preset, agent, environment and its world
+    load: Callable[[], Builders]  # called late: the network library takes a second to import
+    as_variant: Callable[[RunConfig, str], RunConfig] | None = None  # the networks of a run play as another agent
+
+
+def _load_modelfree() -> Builders:
+    from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
+
+    return Builders(ModelFreeAgent, play_modelfree)
+
+
+def _load_skipper() -> Builders:
+    from skipper.agents.skipper.agent import SkipperAgent
+    from skipper.agents.skipper.policy import play_skipper
+
+    return Builders(SkipperAgent, play_skipper)
+
+
+# An agent without targets is only good near where it acted well, so it explores less; and it learns from few single
+# transitions at a time, which takes smaller steps.
+_MODELFREE_LEARNING: dict[str, dict[str, Any]] = {"fast": {"epsilon_end": 0.05, "learning_rate": 5e-4}}
+
+
+def _modelfree_preset(name: str, agent: str, env: str, world: WorldConfig) -> RunConfig:
+    shared = shared_preset(name)
+    learning = replace(shared.learning, **_MODELFREE_LEARNING.get(name, {}))
+    return replace(shared, agent=agent, env=env, world=world, learning=learning)
+
+
+_SKIPPER = AgentKind(SkipperConfig, skipper_preset, _load_skipper, as_variant)
+KINDS: dict[str, AgentKind] = {
+    "modelfree": AgentKind(RunConfig, _modelfree_preset, _load_modelfree),
+    **{name: _SKIPPER for name in VARIANTS if name != "skipper-oracle"},
+}
+
+
+def register_agent(name: str, kind: AgentKind) -> None:
+    """Make a learning agent known under ``name``."""
+    KINDS[name] = kind
+
+
+def agent_kind(name: str) -> AgentKind:
+    """The learning agent called ``name``."""
+    if name in BASELINES:
+        raise ValueError(f"{name!r} does not learn; trainable: {', '.join(sorted(KINDS))}")
+    if name not in KINDS:
+        raise ValueError(nearest_name("agent", name, KINDS))
+    return KINDS[name]
+
+
+def _skipper_oracle(spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
     from skipper.agents.skipper.policy import untrained_skipper
 
-    return untrained_skipper(preset("paper", "skipper-oracle"), given.spec, given.rng)
+    config = skipper_preset("paper", "skipper-oracle", "", WorldConfig(max_steps=spec.longest))
+    return untrained_skipper(config, spec, rng)
 
 
-FIXED: dict[str, Callable[[Ingredients], Agent]] = {
-    "optimal": lambda given: OptimalAgent(oracle_of(given.spec)),
-    "random": lambda given: RandomAgent(given.spec.actions, given.rng),
+# Agents that need no training.
+BASELINES: dict[str, Callable[[EnvironmentSpec, np.random.Generator], Agent]] = {
+    "optimal": lambda spec, _: OptimalAgent(oracle_of(spec)),
+    "random": lambda spec, rng: RandomAgent(spec.actions, rng),
     "skipper-oracle": _skipper_oracle,
 }
 
 
-def _modelfree() -> Kind:
-    from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
-
-    return Kind(ModelFreeAgent, play_modelfree)
-
-
-def _skipper() -> Kind:
-    from skipper.agents.skipper.agent import SkipperAgent
-    from skipper.agents.skipper.policy import play_skipper
-
-    return Kind(SkipperAgent, play_skipper)
-
-
-# Loaded when they are asked for: the network library takes a second to import, and not everyone needs it.
-LEARNERS: dict[str, Callable[[], Kind]] = {
-    "modelfree": _modelfree,
-    "skipper-goal": _skipper,
-    "skipper-once": _skipper,
-    "skipper-regen": _skipper,
-}
-
-
-def make_fixed(name: str, ingredients: Ingredients) -> Agent:
+def make_baseline(name: str, spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
     """The agent called ``name``, which needs no training."""
-    if name in LEARNERS:
+    if name in KINDS:
         raise ValueError(f"{name!r} must be trained first; give the folder of its run instead")
-    if name not in FIXED:
-        raise ValueError(nearest_name("agent", name, FIXED))
-    return FIXED[name](ingredients)
-
-
-def learner_kind(name: str) -> Kind:
-    """The learning agent called ``name``."""
-    if name in FIXED:
-        raise ValueError(f"{name!r} does not learn; trainable: {', '.join(sorted(LEARNERS))}")
-    if name not in LEARNERS:
-        raise ValueError(nearest_name("agent", name, LEARNERS))
-    return LEARNERS[name]()
+    if name not in BASELINES:
+        raise ValueError(nearest_name("agent", name, BASELINES))
+    return BASELINES[name](spec, rng)

@@ -10,7 +10,7 @@ import numpy as np
 
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.plain import draw_plain
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.env import LavaWorldEnv
 from skipper.envs.lava.layout import Rules, draw_tasks, empty_table
 from skipper.envs.lava.oracle import action_values, shortest_distances
@@ -31,7 +31,7 @@ def _rate(work: Callable[[], int], seconds: float) -> float:
     return done / elapsed
 
 
-def _vector_steps(world: WorldConfig) -> Callable[[], int]:
+def _vector_steps(world: LavaConfig) -> Callable[[], int]:
     envs = LavaVectorEnv(ENVIRONMENTS, tasks=training_tasks(world, TASKS, seed=0))
     envs.reset(seed=0)
     actions = np.random.default_rng(0).integers(4, size=(64, ENVIRONMENTS))
@@ -44,7 +44,7 @@ def _vector_steps(world: WorldConfig) -> Callable[[], int]:
     return work
 
 
-def _single_steps(world: WorldConfig) -> Callable[[], int]:
+def _single_steps(world: LavaConfig) -> Callable[[], int]:
     env = LavaWorldEnv(tasks=training_tasks(world, TASKS, seed=0))
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(4, size=1000).tolist()
@@ -59,7 +59,7 @@ def _single_steps(world: WorldConfig) -> Callable[[], int]:
     return work
 
 
-def _plain_steps(world: WorldConfig) -> Callable[[], int]:
+def _plain_steps(world: LavaConfig) -> Callable[[], int]:
     rng = random.Random(0)
     tasks = [draw_plain(world.width, world.height, world.difficulty, rng) for _ in range(TASKS)]
 
@@ -75,18 +75,18 @@ def _plain_steps(world: WorldConfig) -> Callable[[], int]:
     return work
 
 
-def _layouts(world: WorldConfig) -> Callable[[], int]:
+def _layouts(world: LavaConfig) -> Callable[[], int]:
     rules, table = Rules.of(world), empty_table(500, world.cells)
     calls = iter(range(1_000_000_000))
     return lambda: len(draw_tasks(table, stream_states([next(calls)], 500), rules))
 
 
-def _plain_layouts(world: WorldConfig) -> Callable[[], int]:
+def _plain_layouts(world: LavaConfig) -> Callable[[], int]:
     rng = random.Random(0)
     return lambda: len([draw_plain(world.width, world.height, world.difficulty, rng) for _ in range(50)])
 
 
-def _oracle(world: WorldConfig) -> Callable[[], int]:
+def _oracle(world: LavaConfig) -> Callable[[], int]:
     tasks = training_tasks(world, TASKS, seed=0)
 
     def work() -> int:
@@ -97,7 +97,7 @@ def _oracle(world: WorldConfig) -> Callable[[], int]:
     return work
 
 
-def _plain_oracle(world: WorldConfig) -> Callable[[], int]:
+def _plain_oracle(world: LavaConfig) -> Callable[[], int]:
     rng = random.Random(0)
 
     def work() -> int:
@@ -110,7 +110,7 @@ def _plain_oracle(world: WorldConfig) -> Callable[[], int]:
     return work
 
 
-def bench_world(world: WorldConfig, seconds: float) -> dict[str, Any]:
+def bench_world(world: LavaConfig, seconds: float) -> dict[str, Any]:
     """Rates per second, and each as a ratio to the plain-Python twin; about ``seconds`` per entry."""
     pairs = {
         "vector_steps": (_vector_steps, _plain_steps),

@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.layout import ACTIONS, begin_episode, draw_agent, slipped
 from skipper.envs.lava.render import render_rgb, render_text
 from skipper.envs.lava.tasks import Tasks, TaskStream, resolve_tasks, rules_and_table
@@ -14,7 +14,7 @@ from skipper.envs.rng import checked_seeds, seed_states
 from skipper.types import Array
 
 
-def observation_space(world: WorldConfig) -> gym.spaces.Box:
+def observation_space(world: LavaConfig) -> gym.spaces.Box:
     """Objects and colours of every cell, (W, H, 2), in MiniGrid's indices."""
     return gym.spaces.Box(0, 255, (world.width, world.height, 2), np.uint8)
 
@@ -34,7 +34,7 @@ class LavaWorldEnv(gym.Env[Array, Any]):
     Info: ``goal``, the observation with the agent on the goal; ``task``, which of the fixed tasks is played (0 in a
     stream, where every task is new).
 
-    With no ``tasks`` every episode is a new task of the world that the keywords of ``WorldConfig`` describe;
+    With no ``tasks`` every episode is a new task of the world that the keywords of ``LavaConfig`` describe;
     ``tasks=training_tasks(...)`` plays a random one of a fixed set.
     """
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.rng import mix64, random_below, random_unit, random_word
 from skipper.runtime.jit import kernel
 from skipper.types import Array
@@ -61,7 +61,7 @@ class TaskTable(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The numbers of a ``WorldConfig`` (and of a split) that numba kernels need."""
+    """The numbers of a ``LavaConfig`` (and of a split) that numba kernels need."""
 
     width: int
     height: int
@@ -74,7 +74,7 @@ class Rules(NamedTuple):
     split: int  # index into SPLITS
 
     @classmethod
-    def of(cls, world: WorldConfig, split: str = "train") -> "Rules":
+    def of(cls, world: LavaConfig, split: str = "train") -> "Rules":
         """Translate the configuration; ``split`` names the class of layouts to draw from."""
         if split not in SPLITS:
             raise ValueError(f"unknown split {split!r}; available: {', '.join(SPLITS)}")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.layout import GOAL, LAVA, WALL, Rules, empty_table, fill_row
 from skipper.envs.lava.render import scenery_of
 from skipper.envs.lava.tasks import Tasks
@@ -228,7 +228,7 @@ class LavaOracle:
     A fully observed layout says everything about its task but the dynamics, which come from ``world``.
     """
 
-    def __init__(self, world: WorldConfig, *, discount: float = 0.99, remembered: int = 4096) -> None:
+    def __init__(self, world: LavaConfig, *, discount: float = 0.99, remembered: int = 4096) -> None:
         self.world = world
         self.discount = discount
         self._remembered = remembered

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.layout import LAVA, WALL, Rules, TaskTable, draw_tasks, empty_table, fill_row, observe
 from skipper.envs.rng import stream_states
 from skipper.types import Array
@@ -19,7 +19,7 @@ TEXT_EMPTY, TEXT_OBSTACLE, TEXT_GOAL, TEXT_AGENT = ".", "#", "G", "A"
 class Tasks:
     """N fixed tasks of one world."""
 
-    world: WorldConfig
+    world: LavaConfig
     table: TaskTable
 
     def __len__(self) -> int:
@@ -54,14 +54,14 @@ class Tasks:
 class TaskStream:
     """A new task for every episode: infinitely many training tasks."""
 
-    world: WorldConfig
+    world: LavaConfig
     split: str = "stream"
 
     def __post_init__(self) -> None:
         Rules.of(self.world, self.split)  # refuses an unknown split here and not at the first episode
 
 
-def training_tasks(world: WorldConfig, count: int, seed: int) -> Tasks:
+def training_tasks(world: LavaConfig, count: int, seed: int) -> Tasks:
     """``count`` different training tasks; another seed gives another set."""
     _check(count, seed)
     rules = Rules.of(world, "train")
@@ -86,7 +86,7 @@ def training_tasks(world: WorldConfig, count: int, seed: int) -> Tasks:
 
 
 def evaluation_tasks(
-    world: WorldConfig,
+    world: LavaConfig,
     difficulty: float,
     count: int,
     seed: int,
@@ -107,7 +107,7 @@ def evaluation_tasks(
     return Tasks(world, table)
 
 
-def tasks_from_text(*texts: str, world: WorldConfig | None = None) -> Tasks:
+def tasks_from_text(*texts: str, world: LavaConfig | None = None) -> Tasks:
     """Tasks from drawings, one line per row: ``A`` start, ``G`` goal, ``#`` lava or wall, ``.`` empty.
 
     Dynamics, slip and the rest come from ``world``; size and difficulty are those of the drawings.
@@ -116,7 +116,7 @@ def tasks_from_text(*texts: str, world: WorldConfig | None = None) -> Tasks:
         raise ValueError("at least one drawing is needed")
     grids = [[line.strip() for line in text.strip().splitlines()] for text in texts]
     height, width = len(grids[0]), len(grids[0][0])
-    world = replace(world or WorldConfig(), width=width, height=height, difficulty=0.0, spread=0.0)
+    world = replace(world or LavaConfig(), width=width, height=height, difficulty=0.0, spread=0.0)
     table = empty_table(len(grids), world.cells)
     rules = Rules.of(world)
     for row, grid in enumerate(grids):
@@ -134,7 +134,7 @@ def tasks_from_text(*texts: str, world: WorldConfig | None = None) -> Tasks:
 def resolve_tasks(tasks: Tasks | TaskStream | None, world: dict[str, Any]) -> Tasks | TaskStream:
     """The given tasks, or an endless stream of tasks of the world that the keywords describe."""
     if tasks is None:
-        return TaskStream(WorldConfig(**world))
+        return TaskStream(LavaConfig(**world))
     if world:
         raise ValueError(f"tasks bring their own world; leave out: {', '.join(sorted(world))}")
     return tasks

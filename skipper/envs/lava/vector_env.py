@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.env import action_space, observation_space
 from skipper.envs.lava.layout import (
     ACTIONS,
@@ -104,7 +104,7 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
         if assignment == "own" and (isinstance(self.tasks, TaskStream) or len(self.tasks) != num_envs):
             raise ValueError(f"assignment='own' needs exactly one fixed task per environment ({num_envs})")
         self.num_envs = num_envs
-        config: WorldConfig = self.tasks.world
+        config: LavaConfig = self.tasks.world
         self._stream = isinstance(self.tasks, TaskStream)
         self._keep_row = assignment == "own"
         self._rules, self._table = rules_and_table(self.tasks, num_envs)

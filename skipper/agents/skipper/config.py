@@ -1,0 +1,162 @@
+"""Skipper's own settings, its presets and its variants."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
+
+from skipper.config import (
+    GeneratorConfig,
+    HindsightConfig,
+    LearningConfig,
+    PlanningConfig,
+    RunConfig,
+    WorldConfig,
+    check_choice,
+    check_discounts,
+)
+from skipper.presets import shared_preset
+
+TrainingTargets = Literal["plan", "random"]
+
+
+@dataclass(frozen=True)
+class SkipperLearningConfig(LearningConfig):
+    """Optimisation of estimators, checkpoint policy and generator."""
+
+    policy_discount: float = 0.95
+    """Discount of the intrinsic reward for reaching a target."""
+    delusion_scale: float = 0.0
+    """Weight of the distance losses towards imagined states (Alg. 3); the paper's delusion suppression uses 0.25."""
+    hindsight_bound: bool = False
+    """Bound targets by the episode: a state that it reached k steps later is at most k away, and the path there
+    collects at least what the episode collected. Not in the paper. Valid in deterministic worlds only, and where
+    shorter paths do not collect less."""
+    act_with_target_network: bool = False
+    """Act in training with the target network, whose partial states stay cached between target updates. Not in the
+    paper. Evaluation uses the online network, or its average."""
+    training_targets: TrainingTargets = "plan"
+    """Where the agent walks in training: to the target of its "plan", as in the paper, or to "random" imagined
+    checkpoints and sometimes to the goal, so that only evaluation plans. Hindsight learns from either."""
+    updater_process: bool = False
+    """With two threads or more, update the estimators in a process of their own, while this one acts, prepares the
+    next batches and updates the generator; operations then have one thread less each. The result is, bit for bit,
+    that of one process with that many threads. Needs all_pairs and act_with_target_network, since neither priorities
+    nor the newest weights are known ahead."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_discounts(self, "policy_discount")
+        check_choice("training_targets", self.training_targets, get_args(TrainingTargets))
+        if self.delusion_scale < 0:
+            raise ValueError(f"delusion_scale must not be negative, got {self.delusion_scale}")
+
+
+@dataclass(frozen=True)
+class SkipperConfig(RunConfig):
+    """A run of Skipper, in any variant."""
+
+    agent: str = "skipper-regen"
+    """The agent to train."""
+    generator: GeneratorConfig = field(default_factory=GeneratorConfig)
+    planning: PlanningConfig = field(default_factory=PlanningConfig)
+    learning: SkipperLearningConfig = field(default_factory=SkipperLearningConfig)
+    replay: HindsightConfig = field(default_factory=HindsightConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        learning, replay = self.learning, self.replay
+        if learning.hindsight_bound and not (replay.all_pairs and self.world.deterministic):
+            raise ValueError("hindsight_bound needs all_pairs and a deterministic world")
+        if learning.updater_process and not (replay.all_pairs and learning.act_with_target_network):
+            raise ValueError("updater_process needs all_pairs and act_with_target_network")
+        if self.planning.max_distance != self.network.bins:
+            raise ValueError(
+                f"max_distance must be the last of the {self.network.bins} bins, got {self.planning.max_distance:g}"
+            )
+
+    @property
+    def uses_updater_process(self) -> bool:
+        """Whether a second process updates the estimators."""
+        return self.learning.updater_process and self.threads > 1
+
+    @property
+    def network_threads(self) -> int:
+        """Threads among which operations of the networks are divided."""
+        return self.threads - 1 if self.uses_updater_process else self.threads
+
+
+# What each preset adds to the one that all agents share, by block.
+ADDED: dict[str, dict[str, dict[str, Any]]] = {
+    "paper": {},
+    "debug": {},
+    "fast": {
+        "generator": {"generator_width": 8, "flat_description": True, "generator_every": 4},
+        "planning": {
+            "prune_vertices": False,
+            "regenerate": "step",
+            "revisit_penalty": 0.5,
+            "edge_length_penalty": 0.03,
+            "sweeps": 16,
+            "match_observations": True,
+        },
+        "learning": {
+            "delusion_scale": 0.25,
+            "hindsight_bound": True,
+            "act_with_target_network": True,
+            "training_targets": "random",
+            "updater_process": True,
+        },
+        "replay": {
+            "all_pairs": True,
+            "pair_episodes": 8,
+            "pair_transitions": 12,
+            "pair_targets": 8,
+            "pair_endings": 0.5,
+            "other_episodes": 0.1,
+        },
+    },
+}
+# Where actions have random effects, an episode bounds nothing, and frequent target updates learn faster.
+STOCHASTIC: dict[str, dict[str, Any]] = {"fast": {"hindsight_bound": False, "target_update_every": 2_400}}
+
+# Each variant is one strategy: changes of the planning block.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "skipper-once": {"regenerate": "once"},
+    "skipper-regen": {},  # how often is the preset's choice
+    "skipper-goal": {"always_goal": True},
+    "skipper-oracle": {"oracle_parts": ("edges", "policy"), "match_observations": True},
+}
+
+
+def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> SkipperConfig:
+    """The configuration that a run of the variant ``agent`` starts from, in this world."""
+    shared = shared_preset(name)
+    added = ADDED[name]
+    learning = added.get("learning", {}) | ({} if world.deterministic else STOCHASTIC.get(name, {}))
+    planning = _preset_planning(name)
+    values = {entry.name: getattr(shared, entry.name) for entry in fields(shared)} | {
+        "agent": agent,
+        "env": env,
+        "world": world,
+        "generator": GeneratorConfig(**added.get("generator", {})),
+        "planning": replace(planning, **VARIANTS[agent]),
+        "learning": SkipperLearningConfig(**{**vars(shared.learning), **learning}),
+        "replay": HindsightConfig(**{**vars(shared.replay), **added.get("replay", {})}),
+    }
+    return SkipperConfig(**values)
+
+
+def _preset_planning(name: str) -> PlanningConfig:
+    return PlanningConfig(**ADDED[name].get("planning", {}))
+
+
+def as_variant(config: RunConfig, agent: str) -> SkipperConfig:
+    """The configuration with which the networks of a trained Skipper play as another variant."""
+    if not isinstance(config, SkipperConfig) or agent not in VARIANTS:
+        wrong = agent if isinstance(config, SkipperConfig) else config.agent
+        raise ValueError(
+            f"only variants of Skipper play with each other's networks: {', '.join(VARIANTS)}; not {wrong!r}"
+        )
+    shared_preset(config.preset)  # refuses an unknown preset
+    base = _preset_planning(config.preset)
+    undone = {name: getattr(base, name) for name in VARIANTS[config.agent]}
+    return replace(config, agent=agent, planning=replace(config.planning, **(undone | VARIANTS[agent])))

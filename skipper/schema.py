@@ -1,0 +1,156 @@
+"""Configurations as JSON that outlives versions: missing fields take defaults, renamed and moved ones migrate."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from skipper.config import nearest_name
+
+Config = TypeVar("Config")
+
+SCHEMA = 2
+
+# Fields of schema 1 that have another name or another block now, by their dotted names.
+MOVED = {
+    "evaluation.difficulties": "world.difficulties",
+    "evaluation.difficulty_spread": "world.difficulty_spread",
+    "evaluation.training_task_start": "world.training_task_start",
+    "planning.kept": "planning.max_vertices",
+    "planning.longest": "planning.max_distance",
+    "planning.doubt": "planning.revisit_penalty",
+    "planning.caution": "planning.edge_length_penalty",
+    "planning.truth": "planning.oracle_parts",
+    "planning.match_states": "planning.match_observations",
+    "learning.sync_every": "learning.target_update_every",
+    "learning.final_rate": "learning.final_learning_rate_fraction",
+    "learning.frozen_acting": "learning.act_with_target_network",
+    "learning.practice": "learning.training_targets",
+    "learning.averaging": "learning.ema_decay",
+    "learning.learn_apart": "learning.updater_process",
+    "network.centred_embedding": "network.scaled_start",
+}
+# Fields whose values changed with their names.
+CONVERTED: dict[str, Callable[[Any], Any]] = {"learning.training_targets": lambda random: "random" if random else "plan"}
+# Schema 1 wrote the blocks of Skipper into the runs of every agent.
+SKIPPER_BLOCKS = ("generator", "planning")
+SKIPPER_FIELDS = {
+    "learning": (
+        *("policy_discount", "delusion_scale", "hindsight_bound", "act_with_target_network", "training_targets"),
+        "updater_process",
+    ),
+    "replay": (
+        *("targets", "strategy", "all_pairs", "pair_episodes", "pair_transitions", "pair_targets", "pair_endings"),
+        "other_episodes",
+    ),
+}
+
+
+def migrated(data: dict[str, Any], schema: int, kind: type[Any]) -> dict[str, Any]:
+    """A configuration of an older schema as one of today's, for a run of the type ``kind``."""
+    if schema == SCHEMA:
+        return data
+    blocks = {name: dict(value) if isinstance(value, dict) else value for name, value in data.items()}
+    for old, new in MOVED.items():
+        (old_block, old_name), (new_block, new_name) = old.split("."), new.split(".")
+        source, target = blocks.get(old_block), blocks.get(new_block)
+        if isinstance(source, dict) and isinstance(target, dict) and old_name in source:
+            value = source.pop(old_name)
+            target[new_name] = CONVERTED[new](value) if new in CONVERTED else value
+    hints = get_type_hints(kind)
+    for name in SKIPPER_BLOCKS:
+        if name not in hints:
+            blocks.pop(name, None)
+    for block, names in SKIPPER_FIELDS.items():
+        known = {entry.name for entry in fields(hints[block])}
+        for name in names:
+            if name not in known and isinstance(blocks.get(block), dict):
+                blocks[block].pop(name, None)
+    return blocks
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Nested dictionaries of JSON values."""
+    return json.loads(json.dumps(asdict(config)))
+
+
+def from_dict(
+    kind: type[Config], data: Any, where: str = "configuration", blocks: Mapping[str, type] | None = None
+) -> Config:
+    """The inverse of ``to_dict``; missing fields take their defaults, unknown ones are refused.
+
+    ``blocks`` gives the types of fields that the environment decides.
+    """
+    if not isinstance(data, dict):
+        raise ValueError(f"{where}: wanted an object, got {data!r:.60}")
+    known = {entry.name for entry in fields(cast(Any, kind))}
+    for name in data:
+        if name not in known:
+            raise ValueError(f"{where}: {nearest_name('field', name, known)}")
+    hints = get_type_hints(kind) | dict(blocks or {})
+    values = {name: _parse(hints[name], value, f"{where}.{name}") for name, value in data.items()}
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _parse(kind: Any, value: Any, where: str) -> Any:
+    if is_dataclass(kind):
+        return from_dict(cast(type[Any], kind), value, where)
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"{where}: wanted a list, got {value!r:.60}")
+        return tuple(_parse(get_args(kind)[0], entry, where) for entry in value)
+    if get_origin(kind) is Literal:
+        kind = str
+    # JSON does not distinguish 4 from 4.0; and bool is an int in Python, but not here.
+    if kind is float and type(value) is int and abs(value) < 2**53:
+        value = float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{where}: wanted {kind.__name__}, got {value!r:.60}")
+    return value
+
+
+def content_hash(config: Any) -> str:
+    """Sixteen hexadecimal digits of what differs from the defaults: fields added later do not change it."""
+    names = {name: getattr(config, name) for name in ("agent", "env") if hasattr(config, name)}
+    return digest(_changed(config) | names)
+
+
+def _changed(config: Any) -> dict[str, Any]:
+    """The fields that differ from the defaults of their blocks."""
+    default, found = type(config)(), {}
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if is_dataclass(value):
+            if inner := _changed(value):
+                found[entry.name] = inner
+        elif value != getattr(default, entry.name):
+            found[entry.name] = value
+    return found
+
+
+def digest(data: Any) -> str:
+    """Sixteen hexadecimal digits of JSON values."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def differences(one: Any, two: Any) -> list[str]:
+    """The fields in which two configurations differ, as "name: this -> that"."""
+    left, right = (_flat(to_dict(config)) for config in (one, two))
+    names = [*left, *(name for name in right if name not in left)]
+    missing = "not there"
+    return [
+        f"{name}: {left.get(name, missing)} -> {right.get(name, missing)}"
+        for name in names
+        if left.get(name, missing) != right.get(name, missing)
+    ]
+
+
+def _flat(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
