@@ -1,20 +1,28 @@
-"""The ``skipper`` command: thin; everything real happens in the rooms below."""
+"""The ``skipper`` command line: it chooses the options that fit agent and environment, and runs the command."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from skipper.commands.agents import Demo, Evaluate, Train
-from skipper.commands.benchmarks import Bench
-from skipper.commands.study import Ablate, Compare, Diagnose, Plot
+from skipper.commands.ablate import Ablate
+from skipper.commands.bench import Bench
+from skipper.commands.compare import Compare
+from skipper.commands.demo import Demo
+from skipper.commands.diagnose import Diagnose
+from skipper.commands.evaluate import Evaluate
+from skipper.commands.plot import Plot
+from skipper.commands.train import Train
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
-from skipper.presets import preset
+from skipper.envs.registry import Family, find_family
+from skipper.training.configure import configure
+from skipper.training.run_folder import CONFIG, read_config
 
 
 def chosen(arguments: list[str], option: str, default: str) -> str:
-    """The value of an option that decides the defaults of all others, and so must be known before them."""
+    """The value of an option that decides which others there are, and so must be known before them."""
     found = default
     for position, argument in enumerate(arguments):
         if argument == option and position + 1 < len(arguments):
@@ -24,19 +32,47 @@ def chosen(arguments: list[str], option: str, default: str) -> str:
     return found
 
 
-def commands(base: RunConfig) -> Any:
-    """The type of the command line; training begins with ``base``."""
-    train = tyro.conf.subcommand("train", default=Train(out=tyro.MISSING, config=base))
+def chosen_family(arguments: list[str]) -> Family:
+    """The environment family: the one named by --env, or that of the first run folder among the arguments."""
+    folders = [Path(argument) for argument in arguments if (Path(argument) / CONFIG).is_file()]
+    default = read_config(folders[0]).env if folders and arguments[0] != "train" else "lava"
+    return find_family(chosen(arguments, "--env", default))
+
+
+def base_config(arguments: list[str], family: Family) -> RunConfig:
+    """What training starts from: the preset of agent and environment, in the world that the arguments describe."""
+    if not arguments or arguments[0] != "train":
+        return configure(env=family.name)
+    preset, agent = chosen(arguments, "--preset", "fast"), chosen(arguments, "--agent", "skipper-regen")
+    # A preset may depend on the world: where moves slip, other settings learn faster.
+    world, _ = tyro.cli(
+        family.config_type,
+        prog="skipper train",
+        args=arguments[1:],
+        default=family.world(preset),
+        return_unknown_args=True,
+        add_help=False,
+    )
+    return configure(preset, agent, family.name, world)
+
+
+def commands(base: RunConfig, family: Family) -> Any:
+    """The type of the command line: ``base`` gives the options of training, ``family`` those of worlds."""
+
+    def command(name: str, **defaults: Any) -> Any:
+        return tyro.conf.subcommand(name, **defaults)
+
+    world = family.options_type()
     return (
-        Annotated[Train, train]
-        | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-        | Annotated[Watch, tyro.conf.subcommand("watch")]
-        | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
-        | Annotated[Ablate, tyro.conf.subcommand("ablate")]
-        | Annotated[Compare, tyro.conf.subcommand("compare")]
-        | Annotated[Plot, tyro.conf.subcommand("plot")]
-        | Annotated[Demo, tyro.conf.subcommand("demo")]
-        | Annotated[Bench, tyro.conf.subcommand("bench")]
+        Annotated[Train, command("train", default=Train(out=tyro.MISSING, config=base))]
+        | Annotated[Evaluate, command("evaluate", default=Evaluate(world=world))]
+        | Annotated[Watch, command("watch")]
+        | Annotated[Diagnose, command("diagnose", default=Diagnose(run_folder=tyro.MISSING, world=world))]
+        | Annotated[Ablate, command("ablate", default=Ablate(run_folder=tyro.MISSING, world=world))]
+        | Annotated[Compare, command("compare")]
+        | Annotated[Plot, command("plot")]
+        | Annotated[Demo, command("demo")]
+        | Annotated[Bench, command("bench")]
     )
 
 
@@ -44,10 +80,11 @@ def main() -> None:
     """Parse the command line and run it; a mistake in it is one line, not a traceback."""
     arguments = sys.argv[1:]
     try:
-        base = preset(chosen(arguments, "--preset", "fast"), chosen(arguments, "--agent", "skipper-regen"))
+        family = chosen_family(arguments)
+        types = commands(base_config(arguments, family), family)
         options = (tyro.conf.OmitSubcommandPrefixes,)
         description = "Skipper: agents that plan at decision time and generalise zero-shot."
-        command: Any = tyro.cli(commands(base), prog="skipper", description=description, config=options)
+        command: Any = tyro.cli(types, prog="skipper", description=description, config=options)
         command.run()
     except (ValueError, OSError, MemoryError) as error:
         sys.exit(f"skipper: error: {error or type(error).__name__}")

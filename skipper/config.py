@@ -318,3 +318,10 @@ def nearest_name(what: str, name: str, available: Iterable[str]) -> str:
     nearest = get_close_matches(name, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     return f"unknown {what} {name!r:.80}; available: {', '.join(names)}{hint}"
+
+
+def sides(size: tuple[int, ...]) -> tuple[int, int]:
+    """Width and height from one or two numbers."""
+    if len(size) not in (1, 2):
+        raise ValueError(f"--size takes one or two numbers, got {len(size)}")
+    return size[0], size[-1]
