@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 import torch
 
-from skipper.agents.learning_core import explore, load_module_state, observations_tensor
+from skipper.agents.exploration import explore
+from skipper.agents.learning_core import load_module_state, observations_tensor
 from skipper.agents.skipper.vertices import (
     Memory,
     PlanState,
