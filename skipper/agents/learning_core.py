@@ -26,11 +26,6 @@ def named_rng(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed, *name.encode()])
 
 
-def observations_tensor(observation: Array) -> Tensor:
-    """(B, W, H, C) as a tensor, without a copy where possible."""
-    return torch.from_numpy(np.ascontiguousarray(observation))
-
-
 def module_state(module: nn.Module) -> dict[str, Array]:
     """Parameters and buffers as arrays."""
     return {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()}

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.exploration import EpsilonGreedy, explore, linear_epsilon
-from skipper.agents.learning_core import LearningCore, load_module_state, module_state, named_rng, observations_tensor
+from skipper.agents.learning_core import LearningCore, load_module_state, module_state, named_rng
 from skipper.config import NetworkConfig, RunConfig
 from skipper.losses import return_target, scalar_loss, weighted_mean
 from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.heads import PairwiseHead, unit_support
-from skipper.nets.layers import seeded_initialisation
+from skipper.nets.layers import observations_tensor, seeded_initialisation
 from skipper.nets.partial_states import PartialStates
 from skipper.replay.prioritized import PrioritizedSampler
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition

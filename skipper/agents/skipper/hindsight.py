@@ -7,10 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skipper.agents.learning_core import LearningCore, named_rng, observations_tensor
+from skipper.agents.learning_core import LearningCore, named_rng
 from skipper.agents.skipper.vertices import SkipperNetwork
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.heads import PairwiseHead
+from skipper.nets.layers import observations_tensor
 from skipper.replay.all_pairs import AllPairsSampler, Pairs
 from skipper.replay.contexts import sample_contexts
 from skipper.replay.prioritized import PrioritizedSampler, Samples
