@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from skipper.agents.learning_core import observations_tensor
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.agents.skipper.vertices import Memory, SkipperNetwork
 from skipper.benchmarks.machine import describe_machine
@@ -22,7 +21,7 @@ from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import evaluation_tasks
-from skipper.nets.layers import seeded_initialisation
+from skipper.nets.layers import observations_tensor, seeded_initialisation
 from skipper.planning.proxy import solve
 from skipper.runtime.threads import configure_threads
 from skipper.training.load import load

@@ -1,7 +1,7 @@
-"""How fast a gradient update is, and how near to the fastest that its network could be on this machine.
+"""Speed of a gradient update, absolute and relative to the ceiling of its network on this machine.
 
-The ceiling of a network is the speed of its convolutions and matrix products when they are run alone, forward and
-backward, with the very tensors of an update: whatever an update takes beyond them is overhead.
+The ceiling is the speed of the update's convolutions and matrix products, forward and backward, when they are run
+alone on the same tensors. The rest of an update is overhead.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,11 @@ from skipper.runtime.threads import configure_threads
 from skipper.training.loop import Loop
 from skipper.types import Learner
 
-STEPS = 4_000  # of random experience that updates are measured on
+STEPS = 4_000  # environment steps of random experience for the measured updates
 
 
 def matmul_gflops(seconds: float) -> float:
-    """The machine's speed on large single-precision matrix products, in GFLOP/s."""
+    """Speed of large single-precision matrix products, in GFLOP/s."""
     size = 1536
     with seeded_initialisation(0):
         one, two = torch.rand(size, size), torch.rand(size, size)
@@ -38,7 +38,7 @@ def matmul_gflops(seconds: float) -> float:
 
 
 class Operations(TorchDispatchMode):
-    """Records the operations that count as floating-point work, with their arguments."""
+    """Records the operations that count as floating-point work, and their arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Operations(TorchDispatchMode):
         self.flop = 0
 
     def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Note the call and let it happen."""
+        """Record the call and make it."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         if func._overloadpacket in flop_registry:
@@ -56,7 +56,7 @@ class Operations(TorchDispatchMode):
 
 
 def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict[str, float]:
-    """Milliseconds, FLOP, and the share of the network's ceiling, on average over ``every`` updates in turn."""
+    """Milliseconds, FLOP and share of the network's ceiling, as means over ``every`` consecutive updates."""
 
     def update() -> None:
         for _ in range(every):
@@ -79,7 +79,7 @@ def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict
 
 
 def learner_with_experience(config: RunConfig) -> Learner:
-    """A learner whose replay holds a few thousand transitions of its first, random, steps."""
+    """A learner with a few thousand stored transitions of its first, random, steps."""
     learner = learner_kind(config.agent).train(config, environment_spec(config.world))
     envs = LavaVectorEnv(config.environments, tasks=training_tasks(config.world, config.tasks, config.seed))
     loop = Loop(learner, envs, replace(config.learning, learning_starts=STEPS), config.seed)
@@ -89,12 +89,11 @@ def learner_with_experience(config: RunConfig) -> Learner:
 
 
 def bench_update(name: str, seconds: float) -> dict[str, Any]:
-    """One update of Skipper at the preset ``name``, and beside it one of the model-free baseline."""
-    config = preset(name, "skipper-goal")  # learns like all variants, and gathers its experience without planning
+    """One update of Skipper at the preset ``name``, and one of the model-free baseline."""
+    config = preset(name, "skipper-goal")  # learns like all variants, and acts without planning
     configure_threads(config.network_threads)
-    config = replace(
-        config, learning=replace(config.learning, updater_process=False)
-    )  # its operations must be seen here
+    # The operations can be recorded in this process only.
+    config = replace(config, learning=replace(config.learning, updater_process=False))
     modelfree = learner_with_experience(preset(name, "modelfree"))
     return {
         "machine": describe_machine(),

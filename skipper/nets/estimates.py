@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skipper.agents.learning_core import observations_tensor
 from skipper.nets.compiled.heads import StillHeads
 from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.estimators import EstimatorNetwork
+from skipper.nets.layers import observations_tensor
 from skipper.planning.proxy import LazyEdges, Vertices
 from skipper.types import Array
 

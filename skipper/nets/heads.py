@@ -70,6 +70,13 @@ class PairwiseHead(nn.Module):
         """(..., K) logits to the mean of their histogram over the head's support, or over another in its place."""
         return logits.softmax(-1) @ (self.support if support is None else support)
 
+    @torch.no_grad()
+    def expect_pairs(self, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        """(P, A) expectations of pairs, given as indices into partial states (M, D)."""
+        projections = self.source(partial).numpy(), self.target(partial).numpy()
+        joined = join_pairs(*projections, source.numpy(), target.numpy())
+        return self.expectation(self.finish(torch.from_numpy(joined)))
+
     def first_layer(self) -> tuple[Tensor, Tensor]:
         """Its weights (hidden, 2 D), first those of the state that is left, and its bias (hidden,)."""
         layer = self.layers[0]

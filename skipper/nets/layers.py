@@ -21,6 +21,11 @@ def seeded_initialisation(seed: int) -> Iterator[None]:
         yield
 
 
+def observations_tensor(observation: Array) -> Tensor:
+    """(B, W, H, C) as the networks take it, without a copy where that is possible."""
+    return torch.from_numpy(np.ascontiguousarray(observation))
+
+
 class WeightsWatch:
     """Notices when a module learned or was given other weights."""
 

@@ -22,9 +22,9 @@ def test_states_of_real_tasks_are_told_apart():
 
 
 def test_targets_come_from_the_episode_but_never_from_the_transitions_own_start():
-    identity = np.array([0, 1, 0, 3, 4])  # the third state is the first one again
+    keys = np.array([0, 1, 0, 3, 4])  # the third state is the first one again
     units = np.random.default_rng(0).random((4, 200))
-    transitions, targets = relabel(identity, units, "episode")
+    transitions, targets = relabel(keys, units, "episode")
     found = {step: set(targets[transitions == step].tolist()) for step in range(4)}
     # States 0 and 2 are the same: whichever comes up first stands for both.
     assert found[0] == {1, 3, 4} == found[2]

@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 import torch
 
-from skipper.agents.learning_core import explore, load_module_state, observations_tensor
+from skipper.agents.exploration import explore
+from skipper.agents.learning_core import load_module_state
 from skipper.agents.skipper.vertices import (
     Memory,
     PlanState,
@@ -23,7 +24,7 @@ from skipper.nets.edge_cache import EdgeCache
 from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.estimates import Estimates, learned_edges
 from skipper.nets.generator import distinct_codes
-from skipper.nets.layers import seeded_initialisation
+from skipper.nets.layers import observations_tensor, seeded_initialisation
 from skipper.planning.proxy import (
     CURRENT,
     GOAL,

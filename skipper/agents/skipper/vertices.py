@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from skipper.agents.learning_core import observations_tensor
 from skipper.config import RunConfig
 from skipper.nets.estimators import EstimatorNetwork, PartialTable
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
-from skipper.nets.layers import WeightsWatch
+from skipper.nets.layers import WeightsWatch, observations_tensor
 from skipper.planning.proxy import Vertices, merged_vertices
 from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, EnvironmentSpec, Scene

@@ -329,7 +329,7 @@ def test_a_learned_goal_is_where_rewards_were():
         loop.advance()
     metrics = [learner.learn() for _ in range(200)]
     assert np.mean([record["goal"] for record in metrics if "goal" in record][-20:]) < 0.2
-    samples = learner.core.experience.replay.sample(2_000, 0.4, np.random.default_rng(0))
+    samples = learner._batches.sampler.sample(2_000, 0.4, np.random.default_rng(0))
     rewarded = samples.reward > 0
     told = samples.observation[rewarded]  # what it is told does not matter
     problem = learner.evaluator(np.random.default_rng(0)).plan(samples.target[rewarded], told)
@@ -345,7 +345,7 @@ def test_practice_walks_to_imagined_states_and_to_goals():
     loop, scene, counts = loop_of(learner), LavaScene(), np.zeros(36)
     for _ in range(100):
         loop.advance()
-        walk = learner.state_dict()["walk"]
+        walk = learner.state_dict()["plan_state"]
         assert walk["aiming"].all()
         counts += np.bincount(scene.agent_cell(walk["target"]), minlength=36)
     goals = counts[TASKS.table.goal].sum() / counts.sum()

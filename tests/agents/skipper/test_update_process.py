@@ -118,7 +118,7 @@ def test_a_process_that_died_is_told_of():
     while loop.step < 300:
         loop.advance()
     os.kill(process_of(loop)._process.pid, signal.SIGKILL)
-    with pytest.raises(ChildProcessError, match="the process that learns has ended, with exit code -9"):
+    with pytest.raises(ChildProcessError, match="the updater process has ended, with exit code -9"):
         dict(loop.learner.learn())
 
 
