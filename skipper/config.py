@@ -151,13 +151,13 @@ class PlanningConfig:
 
     checkpoints: int = 30
     """States that are imagined for a proxy problem, beside the current state and the goal."""
-    kept: int = 12
+    max_vertices: int = 12
     """Vertices that pruning leaves, current state and goal included."""
     prune_vertices: bool = True
     """False keeps all vertices (an ablation, with as many checkpoints as there should be vertices)."""
     edge_threshold: float = 8.0
     """Longer edges are cut."""
-    longest: float = 16.0
+    max_distance: float = 16.0
     """Distances are cut off here before vertices are clustered; the largest that the estimator knows."""
     sweeps: int = 5
     """Sweeps of value iteration."""
@@ -173,7 +173,7 @@ class PlanningConfig:
     often it is not what it seems, so that a way over near vertices should beat a direct one. Not in the paper."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
-    truth: tuple[Truth, ...] = ()
+    oracle_parts: tuple[Truth, ...] = ()
     """What comes from ground truth instead of being learned (ablations): all of "edges", which are then not cut for
     their length (oracle plan); only their "rewards" or "terminal" states; "vertices", random reachable states instead
     of imagined ones; the "policy" that walks (oracle policy)."""
@@ -181,15 +181,15 @@ class PlanningConfig:
     """See by whole observations, not by partial descriptions, whether a checkpoint is met; not in the paper."""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "kept", "edge_threshold", "longest", "sweeps", "timeout")
+        _check_positive(self, "max_vertices", "edge_threshold", "max_distance", "sweeps", "timeout")
         _check_shares(self, "revisit_penalty", "edge_length_penalty")
-        if self.checkpoints < 0 or self.kept < 2:
-            raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and kept {self.kept}")
+        if self.checkpoints < 0 or self.max_vertices < 2:
+            raise ValueError(f"a problem needs 2 vertices or more, got {self.checkpoints} + 2 and max_vertices {self.max_vertices}")
         if self.regenerate not in get_args(Regenerate):
             raise ValueError(f"unknown regenerate {self.regenerate!r}; available: {', '.join(get_args(Regenerate))}")
-        for part in self.truth:
+        for part in self.oracle_parts:
             if part not in get_args(Truth):
-                raise ValueError(nearest_name("truth", part, get_args(Truth)))
+                raise ValueError(nearest_name("oracle_parts", part, get_args(Truth)))
 
 
 @dataclass(frozen=True)
@@ -370,8 +370,8 @@ class RunConfig:
             raise ValueError(
                 "updater_process needs all_pairs and act_with_target_network: priorities and weights are not known ahead"
             )
-        if self.planning.longest != self.network.bins:
-            raise ValueError(f"longest must be the last of the {self.network.bins} bins, got {self.planning.longest:g}")
+        if self.planning.max_distance != self.network.bins:
+            raise ValueError(f"max_distance must be the last of the {self.network.bins} bins, got {self.planning.max_distance:g}")
         for level in self.evaluation.difficulties:  # refuses what cannot be evaluated before anything is trained
             replace(self.world, difficulty=level, spread=self.evaluation.difficulty_spread)
 

@@ -87,7 +87,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "skipper-once": {"regenerate": "once"},
     "skipper-regen": {},  # how often is the preset's choice
     "skipper-goal": {"always_goal": True},
-    "skipper-oracle": {"truth": ("edges", "policy"), "match_observations": True},
+    "skipper-oracle": {"oracle_parts": ("edges", "policy"), "match_observations": True},
 }
 
 
