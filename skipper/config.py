@@ -371,7 +371,9 @@ class RunConfig:
                 "updater_process needs all_pairs and act_with_target_network: priorities and weights are not known ahead"
             )
         if self.planning.max_distance != self.network.bins:
-            raise ValueError(f"max_distance must be the last of the {self.network.bins} bins, got {self.planning.max_distance:g}")
+            raise ValueError(
+                f"max_distance must be the last of the {self.network.bins} bins, got {self.planning.max_distance:g}"
+            )
         for level in self.evaluation.difficulties:  # refuses what cannot be evaluated before anything is trained
             replace(self.world, difficulty=level, spread=self.evaluation.difficulty_spread)
 

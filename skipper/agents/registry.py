@@ -31,11 +31,11 @@ class Play(Protocol):
         rng: np.random.Generator,
         *,
         explain: bool = False,
-        ensemble_size: int = 1,
+        ensemble: int = 1,
     ) -> Agent:
         """Asked to ``explain``, its decisions say all that can be shown of them.
 
-        What it expects is the mean over ``ensemble_size`` symmetric images of what it sees.
+        What it expects is the mean over an ``ensemble`` of symmetric images of what it sees.
         """
 
 

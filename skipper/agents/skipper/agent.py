@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from skipper.agents.learning_core import LearningCore, explore, linear_epsilon, module_state, named_rng
+from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.update import UpdateBatches
 from skipper.agents.skipper.update_process import Updater, UpdaterProcess
-from skipper.agents.skipper.vertices import Memory, PlanState, SkipperNetwork, plan_state_arrays
 from skipper.config import RunConfig
+from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.frozen import FrozenNetwork
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition, scene_of
 
 
@@ -23,9 +25,9 @@ class SkipperAgent:
             raise ValueError("Skipper learns from hindsight: targets must be at least 1")
         self.config, self.spec, self._scene = config, spec, scene_of(spec)
         self.core = LearningCore(config, spec, lambda: SkipperNetwork(config, spec), config.replay)
-        self._memory = Memory(self.core.target_network, config.network.partial_width)
+        self._frozen = FrozenNetwork(self.core.target_network, config, spec)
         self._policy = self._training_policy()
-        self._batches = UpdateBatches(self.core, self._memory.partial, self._scene)
+        self._batches = UpdateBatches(self.core, self._frozen, self._scene)
         self._act_rng = named_rng(config.seed, "act")
         self._updater: Updater | UpdaterProcess = Updater(config, self.core.online)
         if config.uses_updater_process:
@@ -33,13 +35,13 @@ class SkipperAgent:
 
     def _training_policy(self) -> SkipperPolicy:
         settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
-        network = self.core.target_network if settings.act_with_target_network else self.core.network
-        memory = self._memory if settings.act_with_target_network else None
-        config = self.config
+        config, frozen = self.config, self._frozen
+        if not settings.act_with_target_network:  # the online network learns between decisions
+            frozen = FrozenNetwork(self.core.network, config, self.spec, caching=False)
         if settings.practice:  # all variants practise alike: they walk to a target until they meet it, or time runs out
             planning = replace(config.planning, regenerate="trigger", always_goal=False, oracle_parts=())
             config = replace(config, planning=planning)
-        return SkipperPolicy(network, config, self.spec, rng, practice=settings.practice, memory=memory)
+        return SkipperPolicy(frozen, config, self.spec, rng, random_targets=settings.practice)
 
     # Acting
 
@@ -88,22 +90,20 @@ class SkipperAgent:
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides the future."""
         self._updater.synchronise()
-        walk = self._policy.walk
+        plans = self._policy.plan_state
         return {
             "core": self.core.state_dict(),
-            "memory": self._memory.state_dict(),
-            "walk": plan_state_arrays(walk) if walk is not None else {},
+            "memory": self._frozen.state_dict(),
+            "walk": plans.state_dict() if plans is not None else {},
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly where the state was taken."""
         self.core.load_state_dict(state["core"])
-        self._memory.load_state_dict(state["memory"])
+        self._frozen.load_state_dict(state["memory"])
         self._updater.restart()
-        self._policy.walk = (
-            PlanState(**{name: column.copy() for name, column in state["walk"].items()}) if state["walk"] else None
-        )
+        self._policy.plan_state = PlanState.from_state(state["walk"]) if state["walk"] else None
         for name, rng in self._rngs().items():
             rng.bit_generator.state = state["rngs"][name]
 

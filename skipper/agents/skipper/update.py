@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from skipper.agents.learning_core import LearningCore, named_rng, observations_tensor
-from skipper.agents.skipper.vertices import SkipperNetwork
-from skipper.nets.estimators import BootstrapTargets, Hindsight, PartialTable, bootstrap_targets
+from skipper.nets.estimators import BootstrapTargets, Hindsight, SkipperNetwork, bootstrap_targets
+from skipper.nets.frozen import FrozenNetwork
 from skipper.replay.store import Samples
 from skipper.types import Scene
 
@@ -30,9 +30,9 @@ class UpdateBatch(NamedTuple):
 class UpdateBatches:
     """Prepares a batch_ for every update, in turn."""
 
-    def __init__(self, core: LearningCore[SkipperNetwork], remembered: PartialTable, scene: Scene) -> None:
+    def __init__(self, core: LearningCore[SkipperNetwork], frozen: FrozenNetwork, scene: Scene) -> None:
         self.config = core.config
-        self._core, self._remembered, self._scene = core, remembered, scene
+        self._core, self._frozen, self._scene = core, frozen, scene
         self.rng = named_rng(core.config.seed, "imagine")
 
     def prepare(self) -> UpdateBatch:
@@ -46,7 +46,7 @@ class UpdateBatches:
         goals = self._goals(batch) if described and self.config.generator.learned_goal else None
         if self.config.learning.delusion_scale > 0:
             batch = self._with_delusions(batch)
-        bootstrap = bootstrap_targets(core.target_network.estimators, batch, self._remembered)
+        bootstrap = bootstrap_targets(core.target_network.estimators, batch, self._frozen.encode)
         return UpdateBatch(batch, real, bootstrap, samples, contexts, goals, update, core.rate)
 
     def _contexts(self, batch: Hindsight) -> tuple[Tensor, Tensor, Tensor]:
@@ -71,10 +71,9 @@ class UpdateBatches:
         One state is imagined for every sample, or for every episode of which there are pairs, and some of these pairs
         aim at it.
         """
-        # The generator of the target network: while it stands still, it remembers what codes look like.
-        generator, context = self._core.target_network.generator, batch.state[batch.firsts]
-        codes = torch.from_numpy(self.rng.integers(2**generator.bits, size=(len(context), 1)))
-        logits = generator.imagine(context, codes)[:, 0]  # (E, S)
+        context = batch.state[batch.firsts]
+        codes = self.rng.integers(2**self._core.target_network.generator.bits, size=(len(context), 1))
+        logits = self._frozen.logits(context, torch.from_numpy(codes))[:, 0]  # (E, S)
         # Sampling from a softmax: the largest of logits with Gumbel noise.
         cell = (logits.numpy() + self.rng.gumbel(size=logits.shape)).argmax(-1)
         imagined = self._scene.place_agent(context.numpy(), cell[:, None])[:, 0]

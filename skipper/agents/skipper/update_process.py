@@ -24,10 +24,9 @@ from torch import Tensor
 
 from skipper.agents.learning_core import Online
 from skipper.agents.skipper.update import UpdateBatch
-from skipper.agents.skipper.vertices import SkipperNetwork
 from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
-from skipper.nets.estimators import estimator_losses
+from skipper.nets.estimators import SkipperNetwork, estimator_losses
 from skipper.nets.generator import cyclic_weight
 from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.types import Array, EnvironmentSpec
