@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 Strategy = Literal["episode", "future"]
 Regenerate = Literal["once", "trigger", "step"]
@@ -279,6 +279,26 @@ class RunConfig:
     def network_threads(self) -> int:
         """Threads among which operations of the networks are divided."""
         return self.threads
+
+
+class PlannerConfig(Protocol):
+    """The blocks that networks with a checkpoint generator and plans over checkpoints need of a run."""
+
+    @property
+    def network(self) -> NetworkConfig:
+        """Encoder, selector and heads."""
+
+    @property
+    def generator(self) -> GeneratorConfig:
+        """The checkpoint generator."""
+
+    @property
+    def planning(self) -> PlanningConfig:
+        """Proxy problems."""
+
+    @property
+    def learning(self) -> LearningConfig:
+        """Optimisation, of which plans need the discount."""
 
 
 def check_positive(config: Any, *names: str) -> None:

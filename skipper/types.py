@@ -104,6 +104,9 @@ class Vertices(NamedTuple):
     key: Array  # (B, N) int64, equal where states are
 
 
+CURRENT, GOAL = 0, -1  # indices of these two among the vertices of every problem
+
+
 class Edges(NamedTuple):
     """Estimates for every ordered pair of vertices."""
 

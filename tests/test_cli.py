@@ -211,7 +211,7 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         ([], "say who plays"),
         (["--agent", "random", "--training"], "--training and --ensemble need the folder of a run"),
         (["--agent", "random", "--ensemble", "8"], "--training and --ensemble need the folder of a run"),
-        ([str(PRETRAINED), "--ensemble", "9"], "ensemble_size must be from 1 to 8"),
+        ([str(PRETRAINED), "--ensemble", "9"], "ensemble must be 1 to 8"),
         (["somewhere"], "somewhere is not a run folder"),
         (["--agent", "random", "--size", "2"], "at least 3"),
         (["--agent", "random", "--size", "2", "3", "4"], "one or two numbers"),

@@ -14,7 +14,7 @@ from skipper.losses import return_target, scalar_loss, weighted_mean
 from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.heads import PairwiseHead, unit_support
 from skipper.nets.layers import observations_tensor, seeded_initialisation
-from skipper.nets.partial_states import PartialStates
+from skipper.nets.selector import PartialStates
 from skipper.replay.prioritized import PrioritizedSampler
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
 
@@ -133,21 +133,22 @@ def play_modelfree(
     rng: np.random.Generator,
     *,
     explain: bool = False,
-    ensemble_size: int = 1,
+    ensemble: int = 1,
 ) -> Agent:
     """An agent that acts with saved weights and holds nothing that only training needs.
 
-    With ``explain`` its decisions include attention. Values are means over ``ensemble_size`` symmetric images.
+    With ``explain``, decisions also hold the attention of the selector; values are means over an ``ensemble`` of
+    symmetric images.
     """
     with seeded_initialisation(0):  # overwritten below
         network = ValueNetwork(config.network, spec)
     load_module_state(network, weights)
     attend = network.partial.attend if explain else None
-    ensemble = SymmetryEnsemble(spec.symmetries, ensemble_size)
+    images = SymmetryEnsemble(spec.symmetries, ensemble)
 
     def expect(observation: Array) -> Array:
-        found = np.split(network.expect(ensemble.images(observation)), ensemble_size)
-        mean: Array = np.mean([ensemble.renamed(each, image) for image, each in enumerate(found)], axis=0)
+        found = np.split(network.expect(images.images(observation)), ensemble)
+        mean: Array = np.mean([images.renamed(each, image) for image, each in enumerate(found)], axis=0)
         return mean
 
     return EpsilonGreedy(expect, config.learning.epsilon_evaluation, rng, attend)

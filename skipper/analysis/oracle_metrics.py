@@ -8,13 +8,15 @@ import numpy as np
 import torch
 
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
+from skipper.agents.skipper.vertices import merge_vertices
 from skipper.config import PlanningConfig
 from skipper.envs.lava.oracle import UNREACHABLE, distances_from, reach_truth, reachable
 from skipper.envs.lava.tasks import Tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.planning.proxy import CURRENT, Edges, EdgeStatus, ProxyProblem, merged_vertices, solve
+from skipper.planning.proxy import ProxyProblem, solve
+from skipper.planning.prune import EdgeStatus
 from skipper.planning.value_iteration import TIE
-from skipper.types import Array, Oracle, TimeStep, oracle_of, scene_of
+from skipper.types import CURRENT, Array, Edges, Oracle, TimeStep, oracle_of, scene_of
 
 FARTHEST = 16  # true distances from here on are reported together
 
@@ -55,7 +57,7 @@ def estimate_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generator
     problems = seen.reshape(len(tasks), states, *seen.shape[1:])
     sources = reachable(tasks)[rows, cells].reshape(len(tasks), states)
     sources[:, -1] = False  # nothing leads away from the goal
-    vertices = merged_vertices(problems, np.zeros((len(tasks), states), np.int64))
+    vertices = merge_vertices(problems, np.zeros((len(tasks), states), np.int64), policy.spec.state_key(problems))
     learned = policy.edges(vertices._replace(present=np.ones((len(tasks), states), bool)))
     true = Edges(*oracle_of(policy.spec).edges(problems, policy.config.learning.task_discount))
     longest = float(policy.config.network.bins)
@@ -114,9 +116,9 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     delusional = np.isinf(true.distance[:, CURRENT])
     edges = np.isinf(true.distance) & problem.kept[:, :, None] & problem.kept[:, None, :] & ~true.terminal[:, :, None]
     edges[:, :, CURRENT] = False  # nobody plans with them, and they need not be estimated
-    error = np.where(edges, abs(config.longest - np.minimum(problem.edges.distance, config.longest)), 0.0)
+    error = np.where(edges, abs(config.max_distance - np.minimum(problem.edges.distance, config.max_distance)), 0.0)
     kept = problem.vertices._replace(present=problem.kept)
-    ideal = solve(kept, lambda _: true, replace(config, truth=("edges",), prune_vertices=False))
+    ideal = solve(kept, true, replace(config, oracle_parts=("edges",), prune_vertices=False))
     worth = np.where(ideal.status[:, CURRENT] == EdgeStatus.KEPT, ideal.values.action[:, CURRENT], -np.inf)
     with np.errstate(invalid="ignore"):
         return {
@@ -137,7 +139,7 @@ def plans_of(actor: SkipperActor, tasks: Tasks, seed: int) -> Iterator[ProxyProb
     first, running = np.ones(len(tasks), bool), np.ones(len(tasks), bool)
     while running.any():
         decision = actor.act(TimeStep(observation, info["goal"], first, idle=~running))
-        if decision.plan is not None:
+        if isinstance(decision.plan, ProxyProblem):
             yield decision.plan
         observation, _, terminated, truncated, info = envs.step(decision.action)
         first = terminated | truncated
@@ -155,10 +157,10 @@ def generator_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generato
     rows = np.repeat(np.arange(len(tasks)), states)
     described, context = (tasks.observe(rows, random_starts(tasks, rows, rng)) for _ in range(2))
     codes = generator.codes(torch.from_numpy(described))
-    found = generator.imagine(torch.from_numpy(context), codes[:, None])[:, 0].argmax(-1).numpy()
-    everything = torch.arange(2**generator.bits).expand(len(tasks), -1)
+    found = policy.frozen.imagine(context, codes[:, None].numpy())[:, 0]
+    everything = np.tile(np.arange(2**generator.bits), (len(tasks), 1))
     starts = tasks.observe(np.arange(len(tasks)), tasks.table.start)
-    cells = generator.imagine(torch.from_numpy(starts), everything).argmax(-1).numpy()  # (N, codes)
+    cells = policy.frozen.imagine(starts, everything)  # (N, codes)
     named = np.zeros((len(tasks), tasks.world.cells), bool)
     np.put_along_axis(named, cells, True, axis=1)
     reachable = oracle_of(policy.spec).reachable(starts)

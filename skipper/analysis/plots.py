@@ -14,8 +14,8 @@ from skipper.envs.lava.layout import AGENT, AGENT_COLOUR, EMPTY, GOAL, LAVA, WAL
 from skipper.envs.lava.oracle import optimal_path
 from skipper.envs.lava.render import TILE, render_rgb
 from skipper.envs.lava.tasks import Tasks
-from skipper.planning.proxy import CURRENT, EdgeStatus
-from skipper.types import Array
+from skipper.planning.prune import EdgeStatus
+from skipper.types import CURRENT, Array
 
 
 def draw_task(axes: Axes, tasks: Tasks, row: int) -> int:

@@ -67,7 +67,7 @@ class Evaluate:
     agent: Annotated[str | None, tyro.conf.arg(metavar="|".join(FIXED))] = None
     """An agent that needs no training; or, beside a run of Skipper, another variant, like skipper-once, that plays with
     its networks."""
-    ensemble_size: int = 1
+    ensemble: int = 1
     """Symmetric images of each state that a trained agent estimates from; the mean counts. All 8 of a square grid make
     fewer errors than one, for eight times the work."""
     training: bool = False
@@ -89,12 +89,12 @@ class Evaluate:
         if self.run_folder is None and self.agent is None:
             raise ValueError(f"say who plays: either a run folder, or --agent {' or '.join(FIXED)}")
         if self.run_folder is not None:
-            loaded = load(self.run_folder, self.seed, self.agent, ensemble_size=self.ensemble_size)
+            loaded = load(self.run_folder, self.seed, self.agent, ensemble=self.ensemble)
             name, world = loaded.config.agent, self.world.changed(loaded.config.world)
             agent: Agent | None = loaded.agent
             if (world.width, world.height) != (loaded.config.world.width, loaded.config.world.height):
                 raise ValueError("networks are made for one size of grid: --size must be that of the run")
-        elif self.training or self.ensemble_size != 1:
+        elif self.training or self.ensemble != 1:
             raise ValueError("--training and --ensemble need the folder of a run")
         else:
             name, world, agent = str(self.agent), self.world.changed(WorldConfig()), None

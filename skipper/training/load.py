@@ -64,13 +64,13 @@ class LoadedAgent:
 
 
 def load(
-    path: str | Path, seed: int = 0, agent: str | None = None, *, explain: bool = False, ensemble_size: int = 1
+    path: str | Path, seed: int = 0, agent: str | None = None, *, explain: bool = False, ensemble: int = 1
 ) -> LoadedAgent:
     """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
 
     ``agent`` is another variant of Skipper that is to play with the networks of the run. Asked to ``explain``, its
-    decisions also say what it looked at. With several ``ensemble_size``, its estimates are means over so many symmetric images
-    of what it sees: fewer errors, for as many times the work.
+    decisions also say what it looked at. With a larger ``ensemble``, its estimates are means over that many
+    symmetric images of what it sees: fewer errors, for as many times the work.
     """
     path = Path(path)
     config = read_config(path)
@@ -79,4 +79,4 @@ def load(
     if agent is not None:
         config = as_variant(config, agent)
     spec, rng = environment_spec(config.world), np.random.default_rng(seed)
-    return LoadedAgent(config, kind.play(config, spec, weights, rng, explain=explain, ensemble_size=ensemble_size))
+    return LoadedAgent(config, kind.play(config, spec, weights, rng, explain=explain, ensemble=ensemble))

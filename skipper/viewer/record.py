@@ -15,7 +15,8 @@ from skipper.envs.lava.oracle import UNREACHABLE, distances_from, optimal_path
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import Tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.planning.proxy import CURRENT, EdgeStatus, ProxyProblem, route
+from skipper.planning.proxy import ProxyProblem
+from skipper.planning.prune import EdgeStatus
 from skipper.types import Agent, Array, Decision, TimeStep
 
 # What became of an edge, in few words.
@@ -109,25 +110,22 @@ def _note_plan(episode: Json, decision: Decision, row: int, scene: LavaScene) ->
 
 def plan_to_json(problem: ProxyProblem, row: int, scene: LavaScene) -> Json:
     """A proxy problem as it was solved; vertices that are not present are left out and only counted."""
-    present = np.flatnonzero(problem.vertices.present[row])
-    place = {int(vertex): index for index, vertex in enumerate(present)}
-    inner = np.ix_(present, present)
-    distance, status, trust = (part[row][inner] for part in (problem.edges.distance, problem.status, problem.trust))
-    kept = status == EdgeStatus.KEPT
-    reward = np.where(kept, problem.edges.reward[row][inner], 0.0)
+    view = problem.view(row)
+    graph = view.graph
+    assert graph is not None
     return {
-        "cells": scene.agent_cell(problem.vertices.observation[row, present]).tolist(),
-        "merged": int((~problem.vertices.present[row]).sum()),
-        "kept": problem.kept[row, present].astype(int).tolist(),
-        "terminal": problem.edges.terminal[row, present].astype(int).tolist(),
-        "value": _rounded(problem.values.vertex[row, present], 3),
-        "worth": _rounded(problem.values.action[row, CURRENT, present], 3),  # of aiming at each of them from here
-        "tenths": ["".join(map(_tenths, line)) for line in distance],
-        "status": ["".join(str(int(each)) for each in line) for line in status],
-        "reward": _sparse(reward, 0.0),
-        "trust": _sparse(np.where(kept, trust, 1.0), 1.0),
-        "route": [place[vertex] for vertex in route(problem, row)],
-        "target": place.get(int(problem.target[row]), -1),
+        "cells": scene.agent_cell(view.states).tolist(),
+        "merged": graph.merged,
+        "kept": graph.kept.astype(int).tolist(),
+        "terminal": graph.terminal.astype(int).tolist(),
+        "value": _rounded(graph.value, 3),
+        "worth": _rounded(graph.worth, 3),  # of aiming at each of them from here
+        "tenths": ["".join(map(_tenths, line)) for line in graph.distance],
+        "status": ["".join(str(int(each)) for each in line) for line in graph.status],
+        "reward": _sparse(graph.reward, 0.0),
+        "trust": _sparse(graph.trust, 1.0),
+        "route": view.route,
+        "target": view.target,
     }
 
 

@@ -8,26 +8,26 @@ import numpy as np
 
 from skipper.agents.exploration import explore, linear_epsilon
 from skipper.agents.learning_core import LearningCore, module_state, named_rng
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.hindsight import UpdateBatches
+from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.update import Updater
 from skipper.agents.skipper.update_process import UpdaterProcess
-from skipper.agents.skipper.vertices import Memory, PlanState, SkipperNetwork, plan_state_arrays
-from skipper.config import RunConfig
+from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.frozen import FrozenNetwork
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
 
 
 class SkipperAgent:
     """Learns estimators, checkpoint policy and generator from hindsight, and acts by planning with them."""
 
-    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
-        if config.replay.targets == 0:
-            raise ValueError("Skipper learns from hindsight: targets must be at least 1")
+    def __init__(self, config: SkipperConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec = config, spec
         self.core = LearningCore(config, spec, lambda: SkipperNetwork(config, spec))
-        self._memory = Memory(self.core.target_network, config.network.partial_width)
+        self._frozen = FrozenNetwork(self.core.target_network, config, spec)
         self._policy = self._training_policy()
-        self._batches = UpdateBatches(self.core, spec, self._memory.partial, self.core.target_network.generator.imagine)
+        self._batches = UpdateBatches(self.core, config, spec, self._frozen)
         self._act_rng = named_rng(config.seed, "act")
         self._updater: Updater | UpdaterProcess
         if config.uses_updater_process:
@@ -37,13 +37,14 @@ class SkipperAgent:
 
     def _training_policy(self) -> SkipperPolicy:
         settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
-        network = self.core.target_network if settings.act_with_target_network else self.core.network
-        memory = self._memory if settings.act_with_target_network else None
-        config = self.config
-        if settings.practice:  # all variants train alike: they follow a target until it is reached or times out
-            planning = replace(config.planning, regenerate="trigger", always_goal=False, truth=())
+        config, frozen = self.config, self._frozen
+        if not settings.act_with_target_network:  # the online network learns between decisions
+            frozen = FrozenNetwork(self.core.network, config, self.spec, caching=False)
+        random_targets = settings.training_targets == "random"
+        if random_targets:  # all variants train alike: they follow a target until it is reached or times out
+            planning = replace(config.planning, regenerate="trigger", always_goal=False, oracle_parts=())
             config = replace(config, planning=planning)
-        return SkipperPolicy(network, config, self.spec, rng, practice=settings.practice, memory=memory)
+        return SkipperPolicy(frozen, config, self.spec, rng, random_targets=random_targets)
 
     # Acting
 
@@ -92,12 +93,12 @@ class SkipperAgent:
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides the future."""
         self._updater.synchronise()
-        walk = self._policy.walk
+        plans = self._policy.plan_state
         return {
             "core": self.core.state_dict(),
             "sampler": self._batches.sampler.state_dict(),
-            "frozen": self._memory.state_dict(),
-            "plan_state": plan_state_arrays(walk) if walk is not None else {},
+            "frozen": self._frozen.state_dict(),
+            "plan_state": plans.state_dict() if plans is not None else {},
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
         }
 
@@ -105,10 +106,9 @@ class SkipperAgent:
         """Continue exactly where the state was taken."""
         self.core.load_state_dict(state["core"])
         self._batches.sampler.load_state_dict(state["sampler"])
-        self._memory.load_state_dict(state["frozen"])
+        self._frozen.load_state_dict(state["frozen"])
         self._updater.restart()
-        columns = {name: column.copy() for name, column in state["plan_state"].items()}
-        self._policy.walk = PlanState(**columns) if columns else None
+        self._policy.plan_state = PlanState.from_state(state["plan_state"]) if state["plan_state"] else None
         for name, rng in self._rngs().items():
             rng.bit_generator.state = state["rngs"][name]
 

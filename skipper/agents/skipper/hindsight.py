@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from skipper.agents.learning_core import LearningCore, named_rng
-from skipper.agents.skipper.vertices import SkipperNetwork
-from skipper.nets.estimators import EstimatorNetwork
+from skipper.agents.skipper.config import SkipperConfig
+from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
+from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.heads import PairwiseHead
 from skipper.nets.layers import observations_tensor
 from skipper.replay.all_pairs import AllPairsSampler, Pairs
@@ -136,20 +137,11 @@ class UpdateBatches:
     """Prepares the batch of every update, from stored episodes and the frozen target network."""
 
     def __init__(
-        self,
-        core: LearningCore[SkipperNetwork],
-        spec: EnvironmentSpec,
-        encode: Callable[[Tensor], Tensor],
-        imagine: Callable[[Tensor, Tensor], Tensor],
+        self, core: LearningCore[SkipperNetwork], config: SkipperConfig, spec: EnvironmentSpec, frozen: FrozenNetwork
     ) -> None:
-        """``encode`` and ``imagine`` are the target network's.
-
-        ``encode`` maps states (M, W, H, C) to partial states (M, D), ``imagine`` contexts (E, W, H, C) and codes (E, 1)
-        to logits of the agent's cell (E, 1, S).
-        """
-        config = self.config = core.config
-        self._core, self._scene, self._state_key = core, scene_of(spec), spec.state_key
-        self._encode, self._imagine = encode, imagine
+        """``frozen`` is the target network."""
+        self.config, self._core, self._frozen = config, core, frozen
+        self._scene, self._state_key = scene_of(spec), spec.state_key
         self.sampler: PrioritizedSampler | AllPairsSampler
         if config.replay.all_pairs:
             self.sampler = AllPairsSampler(core.store, config.replay, config.learning.task_discount)
@@ -172,7 +164,7 @@ class UpdateBatches:
         if self.config.learning.delusion_scale > 0:
             hindsight = self._with_imagined_targets(hindsight)
         # What the target network expects after the transitions (Sec. 3.3).
-        bootstrap = bootstrap_targets(core.target_network.estimators, hindsight, self._encode)
+        bootstrap = bootstrap_targets(core.target_network.estimators, hindsight, self._frozen.encode)
         leaf, weight = (samples.leaf, torch.from_numpy(samples.weight)) if samples else (None, None)
         return UpdateBatch(hindsight, real, bootstrap, leaf, weight, contexts, goals, update, core.rate)
 
@@ -215,7 +207,7 @@ class UpdateBatches:
         # Imagine a state in the context of each episode: a random code, and a cell sampled by Gumbel noise.
         context = hindsight.state[hindsight.first_states]  # (E, W, H, C)
         codes = self.rng.integers(2**self.config.generator.description_bits, size=(len(context), 1))
-        logits = self._imagine(context, torch.from_numpy(codes))[:, 0].numpy()  # (E, S)
+        logits = self._frozen.logits(context, torch.from_numpy(codes))[:, 0].numpy()  # (E, S)
         cell = (logits + self.rng.gumbel(size=logits.shape)).argmax(-1)
         imagined = self._scene.place_agent(context.numpy(), cell[:, None])[:, 0]
         # Replace the targets of some transitions by them.

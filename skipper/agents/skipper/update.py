@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from skipper.agents.learning_core import OnlineNetwork
+from skipper.agents.skipper.config import SkipperConfig, SkipperLearningConfig
 from skipper.agents.skipper.hindsight import BootstrapTargets, Hindsight, UpdateBatch, expect_pairs
-from skipper.agents.skipper.vertices import SkipperNetwork
-from skipper.config import LearningConfig, RunConfig
 from skipper.losses import (
     distance_target,
     reward_target,
@@ -20,7 +19,7 @@ from skipper.losses import (
     weighted_mean,
 )
 from skipper.nets.compiled.pair_losses import pair_losses
-from skipper.nets.estimators import EstimatorNetwork
+from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
 from skipper.nets.generator import cyclic_weight
 from skipper.nets.heads import PairwiseHead
 from skipper.types import Array
@@ -36,7 +35,7 @@ class UpdateResult(NamedTuple):
 class Updater:
     """Updates estimators and generators. They share no weights, so their two steps are independent."""
 
-    def __init__(self, config: RunConfig, online: OnlineNetwork[SkipperNetwork]) -> None:
+    def __init__(self, config: SkipperConfig, online: OnlineNetwork[SkipperNetwork]) -> None:
         """Everything that an update changes is in ``online``."""
         self.config, self.online = config, online
 
@@ -93,7 +92,7 @@ def estimator_losses(
     online: EstimatorNetwork,
     batch: Hindsight,
     bootstrap: BootstrapTargets,
-    config: LearningConfig,
+    config: SkipperLearningConfig,
     real: int | None = None,
 ) -> dict[str, Tensor]:
     """Per-pair losses of the four estimators (Sec. 3.3, App. "Estimators").
@@ -118,7 +117,7 @@ def estimator_losses(
 
 
 @torch.no_grad()
-def _learning_targets(batch: Hindsight, after: BootstrapTargets, config: LearningConfig) -> dict[str, Tensor]:
+def _learning_targets(batch: Hindsight, after: BootstrapTargets, config: SkipperLearningConfig) -> dict[str, Tensor]:
     """(P,) targets of the intrinsic value, the cumulative reward (Eq. 4) and the distance (Sec. 3.3)."""
     targets = {
         "value": value_target(batch.reached, batch.terminated, after.value, config.policy_discount),

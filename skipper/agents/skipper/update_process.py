@@ -23,10 +23,10 @@ import torch
 from torch import Tensor
 
 from skipper.agents.learning_core import OnlineNetwork
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.hindsight import UpdateBatch
 from skipper.agents.skipper.update import Updater, UpdateResult, all_metrics
-from skipper.agents.skipper.vertices import SkipperNetwork
-from skipper.config import RunConfig
+from skipper.nets.estimators import SkipperNetwork
 from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.types import EnvironmentSpec
 
@@ -58,7 +58,7 @@ class UpdaterProcess:
     The estimators of ``online`` are out of date until ``synchronise`` copies them back.
     """
 
-    def __init__(self, config: RunConfig, spec: EnvironmentSpec, online: OnlineNetwork[SkipperNetwork]) -> None:
+    def __init__(self, config: SkipperConfig, spec: EnvironmentSpec, online: OnlineNetwork[SkipperNetwork]) -> None:
         self._online, self._updater = online, Updater(config, online)
         self._process = subprocess.Popen(
             # -P: import from where this process imports, not from the working directory.
@@ -188,7 +188,7 @@ class _Server:
     updater: Updater
     seconds = 0.0
 
-    def begin(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+    def begin(self, config: SkipperConfig, spec: EnvironmentSpec) -> None:
         configure_threads(config.network_threads)
         self.updater = Updater(config, OnlineNetwork(SkipperNetwork(config, spec), config.learning))
 
