@@ -49,7 +49,7 @@ def test_impossible_values_are_refused(kind, fields):
 
 
 def test_an_unknown_oracle_part_is_refused_with_the_nearest():
-    with pytest.raises(ValueError, match="unknown oracle part 'edge'.*did you mean 'edges'"):
+    with pytest.raises(ValueError, match=r"unknown oracle part 'edge'.*did you mean 'edges'"):
         PlanningConfig(oracle_parts=("edge",))
 
 

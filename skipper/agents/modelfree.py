@@ -55,8 +55,7 @@ class ModelFreeAgent:
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec = config, spec
         self.core = LearningCore(config, spec, lambda: ValueNetwork(config.network, spec))
-        without_hindsight = replace(config.replay, targets=0)
-        self._sampler = PrioritizedSampler(self.core.store, without_hindsight, named_rng(config.seed, "store"))
+        self._sampler = PrioritizedSampler(self.core.store, config.replay, named_rng(config.seed, "store"))
         self._act_rng = named_rng(config.seed, "act")
 
     # Acting

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skipper.config import ReplayConfig
+from skipper.config import HindsightConfig
 from skipper.replay.store import NO_EPISODE, NO_TASK, EpisodeStore
 from skipper.runtime.jit import kernel
 from skipper.types import Array
@@ -51,7 +51,7 @@ class AllPairsSampler:
     Consecutive transitions share states, so few states make many pairs.
     """
 
-    def __init__(self, store: EpisodeStore, config: ReplayConfig, discount: float) -> None:
+    def __init__(self, store: EpisodeStore, config: HindsightConfig, discount: float) -> None:
         """``discount`` is that of the rewards along the paths to the targets."""
         self.config, self._store, self._discount = config, store, discount
 

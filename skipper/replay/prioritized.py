@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skipper.config import ReplayConfig
+from skipper.config import HindsightConfig, ReplayConfig
 from skipper.replay.relabel import relabel
 from skipper.replay.store import EpisodeStore
 from skipper.replay.sum_tree import SumTree
@@ -31,14 +31,15 @@ class PrioritizedSampler:
     """Draws hindsight samples by priority.
 
     A sample is two slots of the store (where the transition starts, which state is its target) and a leaf of the sum
-    tree. With ``config.targets == 0`` there is no hindsight: one sample per transition. Samples live in a ring and
+    tree. Without a ``HindsightConfig`` there is no hindsight: one sample per transition. Samples live in a ring and
     leave with their episodes.
     """
 
     def __init__(self, store: EpisodeStore, config: ReplayConfig, relabel_rng: np.random.Generator) -> None:
         """``relabel_rng`` draws the hindsight targets of new episodes."""
         self.config, self._store, self._relabel_rng = config, store, relabel_rng
-        self._sample = np.zeros((store.capacity * max(config.targets, 1), 2), np.int32)  # slots of start and target
+        per_transition = config.targets if isinstance(config, HindsightConfig) else 1
+        self._sample = np.zeros((store.capacity * per_transition, 2), np.int32)  # slots of start and target
         self._tree = SumTree(len(self._sample))
         self._samples_of = np.zeros(store.max_episodes, np.int64)  # number of samples of each episode
         self._head = self._count = 0
@@ -108,11 +109,10 @@ class PrioritizedSampler:
 
     def _relabel(self, keys: Array) -> tuple[Array, Array]:
         """Transitions and their targets, as indices into the states of an episode."""
-        steps = len(keys) - 1
-        if not self.config.targets:
+        steps, config = len(keys) - 1, self.config
+        if not isinstance(config, HindsightConfig):
             return np.arange(steps), np.arange(1, steps + 1)
-        units = self._relabel_rng.random((steps, self.config.targets))
-        return relabel(keys, units, self.config.strategy)
+        return relabel(keys, self._relabel_rng.random((steps, config.targets)), config.strategy)
 
     def _priority(self, losses: Any) -> Any:
         # Rounding can make a divergence slightly negative.

@@ -8,25 +8,26 @@ import pytest
 from skipper.agents.augmentation import SymmetricImages
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.config import ReplayConfig, RunConfig
+from skipper.agents.skipper.config import SkipperConfig
+from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.presets import DEBUG
+from skipper.training.configure import configure
 from skipper.training.loop import Loop
 from skipper.types import oracle_of
 
+DEBUG = configure("debug", "skipper-regen")
 CONFIG = replace(
     DEBUG,
-    agent="skipper-regen",
     tasks=6,
-    replay=ReplayConfig(capacity=2_000, other_episodes=0.2),
+    replay=HindsightConfig(capacity=2_000, other_episodes=0.2),
     learning=replace(DEBUG.learning, symmetries=True, target_update_every=400),
 )
 SPEC = environment_spec(CONFIG.world)
 
 
-def with_experience(config: RunConfig) -> SkipperAgent:
+def with_experience(config: SkipperConfig) -> SkipperAgent:
     """With a few hundred steps of random walks in its store."""
     agent = SkipperAgent(config, SPEC)
     tasks = training_tasks(config.world, config.tasks, config.seed)

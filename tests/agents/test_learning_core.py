@@ -9,19 +9,19 @@ from skipper.agents.learning_core import WeightsEMA, named_rng
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.agents.optimizer import contiguous_blocks
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.config import ReplayConfig
+from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.presets import DEBUG
+from skipper.training.configure import configure
 from skipper.training.loop import Loop
 from skipper.types import TimeStep, Transition
 
+DEBUG = configure("debug", "skipper-regen")
 CONFIG = replace(
     DEBUG,
-    agent="skipper-regen",
     tasks=6,
-    replay=ReplayConfig(capacity=2_000, all_pairs=True),
+    replay=HindsightConfig(capacity=2_000, all_pairs=True),
     learning=replace(DEBUG.learning, symmetries=True, target_update_every=400),
 )
 SPEC = environment_spec(CONFIG.world)

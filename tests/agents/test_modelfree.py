@@ -9,10 +9,11 @@ from skipper.agents.learning_core import named_rng
 from skipper.agents.modelfree import ModelFreeAgent, ValueNetwork, play_modelfree
 from skipper.config import NetworkConfig, ReplayConfig
 from skipper.nets.heads import PairwiseHead, distance_support
-from skipper.presets import DEBUG
+from skipper.training.configure import configure
 from skipper.types import EnvironmentSpec, TimeStep, Transition
 
 SPEC = EnvironmentSpec((4, 4, 2), (11, 6), 4, 10)
+DEBUG = configure("debug", "modelfree")
 CONFIG = replace(
     DEBUG, environments=2, replay=ReplayConfig(capacity=100), learning=replace(DEBUG.learning, target_update_every=10)
 )

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from skipper.nets.estimates import Estimates, learned_edges
 
 from skipper.agents.skipper.vertices import imagined_vertices
 from skipper.config import WorldConfig
@@ -9,7 +10,6 @@ from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled.heads import StillHeads
 from skipper.nets.edge_cache import EdgeCache
 from skipper.nets.ensemble import SymmetryEnsemble
-from skipper.nets.estimates import Estimates, learned_edges
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import Vertices

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from skipper.nets.estimates import Estimates, learned_edges
 
 from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
 from skipper.agents.skipper.agent import SkipperAgent
@@ -14,7 +15,6 @@ from skipper.config import WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.ensemble import SymmetryEnsemble
-from skipper.nets.estimates import Estimates, learned_edges
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.presets import DEBUG, preset

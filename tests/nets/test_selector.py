@@ -1,10 +1,10 @@
 import pytest
 import torch
+from skipper.nets.partial_states import PartialStates
 
 from skipper.config import NetworkConfig, WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.nets.layers import seeded_initialisation
-from skipper.nets.partial_states import PartialStates
 from skipper.nets.selector import LocalFieldSelector, WholeState
 from skipper.types import EnvironmentSpec
 

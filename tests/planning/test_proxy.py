@@ -103,7 +103,10 @@ def test_terminal_vertices_count_as_far_from_everything():
     assert kept.sum() == 3  # and clustering saw no infinite number
     infinite = edges(np.full((5, 5), np.inf))
     assert (
-        keep_vertices(vertices(5), infinite._replace(discount=np.zeros((1, 5, 5))), PlanningConfig(max_vertices=3)).sum() == 3
+        keep_vertices(
+            vertices(5), infinite._replace(discount=np.zeros((1, 5, 5))), PlanningConfig(max_vertices=3)
+        ).sum()
+        == 3
     )
 
 
@@ -172,7 +175,10 @@ def test_caution_prefers_near_vertices_to_a_direct_way():
     assert solved(edge_length_penalty=0.001).target[0] == 2
     # The truth needs no edge_length_penalty, whatever it says of ways that do not exist.
     true = found._replace(distance=np.where(found.distance == 9, np.inf, found.distance))
-    assert solve(vertices(3), lambda _: true, PlanningConfig(edge_length_penalty=0.03, oracle_parts=("edges",))).target[0] == 2
+    assert (
+        solve(vertices(3), lambda _: true, PlanningConfig(edge_length_penalty=0.03, oracle_parts=("edges",))).target[0]
+        == 2
+    )
     assert solve(vertices(3), lambda _: true, PlanningConfig(edge_length_penalty=0.03)).target[0] == 1
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from skipper.config import ReplayConfig
+from skipper.config import HindsightConfig
 from skipper.replay.all_pairs import AllPairsSampler, Pairs
 from skipper.replay.episodes import Episode
 from skipper.replay.store import NO_TASK, TRIES, EpisodeStore
@@ -27,7 +27,7 @@ def number(observation: np.ndarray) -> np.ndarray:
 
 
 def make(**fields) -> tuple[EpisodeStore, AllPairsSampler]:
-    config = ReplayConfig(**fields)
+    config = HindsightConfig(**fields)
     store = EpisodeStore(config.capacity, (1, 1, 2))
     return store, AllPairsSampler(store, config, 0.9)
 
@@ -124,7 +124,7 @@ def test_some_targets_come_from_other_episodes_of_the_same_task():
     assert np.isinf(pairs.path_steps[foreign]).all()
 
 
-def naive_pairs(store: EpisodeStore, config: ReplayConfig, rng: np.random.Generator) -> Iterator[tuple]:
+def naive_pairs(store: EpisodeStore, config: HindsightConfig, rng: np.random.Generator) -> Iterator[tuple]:
     """The columns of all pairs, with numbers of states in place of indices, from the same random draws."""
     stored = list(store.numbers())
     states = {each: number(store.observations(store.first[each] + np.arange(store.states[each]))) for each in stored}

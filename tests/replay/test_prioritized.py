@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from skipper.config import ReplayConfig
+from skipper.config import HindsightConfig, ReplayConfig
 from skipper.replay.episodes import Episode
 from skipper.replay.prioritized import PrioritizedSampler
 from skipper.replay.store import EpisodeStore
@@ -21,8 +21,8 @@ def number(observation: np.ndarray) -> np.ndarray:
     return observation.reshape(-1, 2)[:, 0].astype(int) * 256 + observation.reshape(-1, 2)[:, 1]
 
 
-def make(seed: int = 0, **fields) -> tuple[EpisodeStore, PrioritizedSampler]:
-    config = ReplayConfig(**fields)
+def make(seed: int = 0, hindsight: bool = True, **fields) -> tuple[EpisodeStore, PrioritizedSampler]:
+    config = HindsightConfig(**fields) if hindsight else ReplayConfig(**fields)
     store = EpisodeStore(config.capacity, (1, 1, 2))
     return store, PrioritizedSampler(store, config, np.random.default_rng(seed))
 
@@ -96,7 +96,7 @@ class NaiveSampler:
 
 @pytest.mark.parametrize("targets", [0, 3])
 def test_equal_to_the_naive_twin(targets):
-    store, sampler = make(seed=3, capacity=64, targets=targets)
+    store, sampler = make(3, capacity=64, **({"targets": targets} if targets else {"hindsight": False}))
     twin, rng, first = NaiveSampler(targets, np.random.default_rng(3)), np.random.default_rng(1), 0
     for turn in range(200):
         steps = int(rng.integers(1, 20))
@@ -119,7 +119,7 @@ def test_equal_to_the_naive_twin(targets):
 
 
 def test_without_hindsight_every_transition_is_one_sample():
-    (store, sampler), rng = make(capacity=100, targets=0), np.random.default_rng(0)
+    (store, sampler), rng = make(capacity=100, hindsight=False), np.random.default_rng(0)
     assert not sampler.ready()
     store.add(episode(0, 20))
     assert sampler.ready()
@@ -130,7 +130,7 @@ def test_without_hindsight_every_transition_is_one_sample():
 
 
 def test_memory_of_a_sample():
-    config = ReplayConfig(capacity=1000)
+    config = HindsightConfig(capacity=1000)
     sampler = PrioritizedSampler(EpisodeStore(1000, (12, 12, 2)), config, np.random.default_rng(0))
     assert sampler.bytes_per_sample <= 32
 
@@ -145,7 +145,7 @@ def test_sampling_needs_samples():
 
 
 def test_priorities_and_importance_weights():
-    (store, sampler), rng = make(capacity=10, targets=0, alpha=0.5), np.random.default_rng(0)
+    (store, sampler), rng = make(capacity=10, hindsight=False, alpha=0.5), np.random.default_rng(0)
     store.add(episode(0, 2))
     batch = sampler.sample(2, 0.4, rng)
     assert sorted(batch.leaf) == [0, 1]
@@ -159,7 +159,7 @@ def test_priorities_and_importance_weights():
 
 
 def test_new_samples_get_the_highest_priority_seen():
-    (store, sampler), rng = make(capacity=100, targets=0), np.random.default_rng(0)
+    (store, sampler), rng = make(capacity=100, hindsight=False), np.random.default_rng(0)
     store.add(episode(0, 10))
     sampler.update_priorities(np.arange(10), np.full(10, 0.01))
     sampler.update_priorities(np.array([3]), np.array([50.0]))
@@ -169,7 +169,7 @@ def test_new_samples_get_the_highest_priority_seen():
 
 
 def test_uniform_sampling_ignores_losses():
-    (store, sampler), rng = make(capacity=100, targets=0, prioritized=False), np.random.default_rng(0)
+    (store, sampler), rng = make(capacity=100, hindsight=False, prioritized=False), np.random.default_rng(0)
     store.add(episode(0, 4))
     sampler.update_priorities(np.arange(4), np.array([1.0, 100.0, 0.0, 5.0]))
     batch = sampler.sample(4000, 0.4, rng)
@@ -212,7 +212,7 @@ def test_the_strategy_reaches_the_samples():
 
 
 def test_a_loss_of_zero_leaves_a_sample_drawable_and_rounding_below_zero_does_no_harm():
-    (store, sampler), rng = make(capacity=50, targets=0), np.random.default_rng(0)
+    (store, sampler), rng = make(capacity=50, hindsight=False), np.random.default_rng(0)
     store.add(episode(0, 4))
     sampler.update_priorities(np.arange(4), np.array([0.0, -1e-7, -1e-5, 0.0]))
     batch = sampler.sample(400, 0.4, rng)
@@ -221,7 +221,7 @@ def test_a_loss_of_zero_leaves_a_sample_drawable_and_rounding_below_zero_does_no
 
 
 def test_ends_of_overwritten_episodes_are_forgotten():
-    (store, sampler), rng = make(capacity=30, targets=0), np.random.default_rng(0)
+    (store, sampler), rng = make(capacity=30, hindsight=False), np.random.default_rng(0)
     for index in range(40):
         store.add(episode(index * 40, int(rng.integers(1, 12)), terminated=True))
     for index in range(10):

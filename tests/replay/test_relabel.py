@@ -1,6 +1,6 @@
 import numpy as np
 
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.tasks import training_tasks
 from skipper.replay.relabel import relabel
 from skipper.runtime.hashing import content_hashes
@@ -15,7 +15,7 @@ def test_equal_observations_are_one_state():
 
 
 def test_states_of_real_tasks_are_told_apart():
-    tasks = training_tasks(WorldConfig(), 50, seed=0)
+    tasks = training_tasks(LavaConfig(), 50, seed=0)
     rows = np.repeat(np.arange(50), 144)
     seen = tasks.observe(rows, np.tile(np.arange(144), 50)).reshape(7200, -1)
     assert len(set(content_hashes(seen).tolist())) == len(np.unique(seen, axis=0)) == 7200

@@ -83,7 +83,7 @@ def test_names_of_learners_and_their_networks():
 
 def test_store_and_sampler_load_what_was_one_buffer():
     learner = migrate(old_state(), 1)["loop"]["learner"]
-    config = ReplayConfig(capacity=10, targets=0, alpha=1.0)
+    config = ReplayConfig(capacity=10, alpha=1.0)
     store = EpisodeStore(10, (1, 1, 1))
     sampler = PrioritizedSampler(store, config, np.random.default_rng(0))
     store.load_state_dict(learner["core"]["store"])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from skipper.nets.estimates import Estimates, learned_edges
 
 from skipper.agents.registry import Ingredients, learner_kind, make_fixed
 from skipper.agents.skipper.agent import SkipperAgent
@@ -16,7 +17,6 @@ from skipper.envs.lava.oracle import LavaOracle, action_values, shortest_distanc
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import evaluation_tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.nets.estimates import Estimates, learned_edges
 from skipper.nets.heads import discount_support
 from skipper.planning.proxy import CURRENT, GOAL, EdgeStatus, merged_vertices, solve
 from skipper.presets import preset

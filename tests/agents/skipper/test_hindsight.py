@@ -8,17 +8,18 @@ import torch
 
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
-from skipper.config import NetworkConfig, ReplayConfig
+from skipper.config import HindsightConfig, NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import tasks_from_text, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
-from skipper.presets import DEBUG
 from skipper.replay.prioritized import Samples
+from skipper.training.configure import configure
 from skipper.training.loop import Loop
 from skipper.types import content_keys
 
+DEBUG = configure("debug", "skipper-regen")
 TASKS = tasks_from_text("A.#\n...\n.#G")
 
 
@@ -100,9 +101,8 @@ def test_only_next_states_and_targets_are_encoded():
 def agent_with_experience(all_pairs: bool) -> SkipperAgent:
     config = replace(
         DEBUG,
-        agent="skipper-regen",
         generator=replace(DEBUG.generator, generator_width=4),
-        replay=ReplayConfig(capacity=1_000, all_pairs=all_pairs),
+        replay=HindsightConfig(capacity=1_000, all_pairs=all_pairs),
         learning=replace(DEBUG.learning, delusion_scale=0.25, act_with_target_network=True),
     )
     agent = SkipperAgent(config, environment_spec(config.world))

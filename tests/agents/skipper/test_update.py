@@ -7,9 +7,10 @@ import torch
 
 from skipper.agents.optimizer import Optimizer
 from skipper.agents.skipper import update
+from skipper.agents.skipper.config import SkipperLearningConfig
 from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
 from skipper.agents.skipper.update import estimator_losses
-from skipper.config import LearningConfig, NetworkConfig
+from skipper.config import NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import UNREACHABLE, action_values, shortest_distances
 from skipper.envs.lava.tasks import tasks_from_text
@@ -19,7 +20,7 @@ from skipper.nets.heads import PairwiseHead, discount_support
 from skipper.nets.layers import seeded_initialisation
 
 TASKS = tasks_from_text("A.#\n...\n.#G")
-CONFIG = LearningConfig(learning_rate=3e-3)
+CONFIG = SkipperLearningConfig(learning_rate=3e-3)
 SMALL = NetworkConfig(embedding=8, partial_width=16, hidden=32)
 
 
@@ -135,7 +136,7 @@ def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
         torch.testing.assert_close(found, wanted)
 
 
-def given_targets(monkeypatch, batch: Hindsight, config: LearningConfig) -> list[torch.Tensor]:
+def given_targets(monkeypatch, batch: Hindsight, config: SkipperLearningConfig) -> list[torch.Tensor]:
     """The targets of value, reward and distance that the losses are computed with."""
     online, frozen = two_networks()
     given = []

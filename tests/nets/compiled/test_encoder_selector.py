@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from skipper.nets.partial_states import PartialStates
 
 from skipper.config import NetworkConfig, WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled.encoder_selector import SPLIT, StillPartialStates
 from skipper.nets.layers import seeded_initialisation
-from skipper.nets.partial_states import PartialStates
 
 
 def network(world: WorldConfig, **settings) -> PartialStates:

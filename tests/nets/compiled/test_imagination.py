@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from skipper.nets.compiled.imagination import Imagination
 
 from skipper.config import GeneratorConfig, WorldConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled import imagination
-from skipper.nets.compiled.imagination import Imagination
 from skipper.nets.generator import CheckpointGenerator, distinct_codes
 from skipper.nets.layers import seeded_initialisation
 
