@@ -114,9 +114,9 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     delusional = np.isinf(true.distance[:, CURRENT])
     edges = np.isinf(true.distance) & problem.kept[:, :, None] & problem.kept[:, None, :] & ~true.terminal[:, :, None]
     edges[:, :, CURRENT] = False  # nobody plans with them, and they need not be estimated
-    error = np.where(edges, abs(config.longest - np.minimum(problem.edges.distance, config.longest)), 0.0)
+    error = np.where(edges, abs(config.max_distance - np.minimum(problem.edges.distance, config.max_distance)), 0.0)
     kept = problem.vertices._replace(present=problem.kept)
-    ideal = solve(kept, lambda _: true, replace(config, truth=("edges",), prune_vertices=False))
+    ideal = solve(kept, lambda _: true, replace(config, oracle_parts=("edges",), prune_vertices=False))
     worth = np.where(ideal.status[:, CURRENT] == EdgeStatus.KEPT, ideal.values.action[:, CURRENT], -np.inf)
     with np.errstate(invalid="ignore"):
         return {

@@ -42,7 +42,7 @@ class AgentWithOracle:
         True vertices are told apart by their states, not by learned descriptions.
         """
         told_apart = {"match_observations": True} if "vertices" in truth else {}
-        return self.planning(seed, truth=truth, **told_apart)
+        return self.planning(seed, oracle_parts=truth, **told_apart)
 
     def planning(self, seed: int, **changes: Any) -> SkipperActor:
         """The agent with other settings of planning, and a new random stream."""

@@ -59,7 +59,7 @@ def bench_plan(policy: SkipperPolicy, seconds: float) -> dict[str, Any]:
         "preset": config.preset,
         "threads": config.threads,
         "vertices": config.planning.checkpoints + 2,
-        "kept": config.planning.kept if config.planning.prune_vertices else config.planning.checkpoints + 2,
+        "kept": config.planning.max_vertices if config.planning.prune_vertices else config.planning.checkpoints + 2,
         "plans_per_scene": plans,
     }
     for batch in BATCHES:

@@ -12,7 +12,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no revisit_penalty": {"revisit_penalty": 0.0},
     "no edge_length_penalty": {"edge_length_penalty": 0.0},
     "5 sweeps": {"sweeps": 5},
-    "12 vertices kept of 32": {"prune_vertices": True, "kept": 12, "checkpoints": 30},
+    "12 vertices kept of 32": {"prune_vertices": True, "max_vertices": 12, "checkpoints": 30},
     "16 vertices": {"prune_vertices": False, "checkpoints": 14},
     "plans on a trigger": {"regenerate": "trigger"},
     "checkpoints imagined once": {"regenerate": "once"},

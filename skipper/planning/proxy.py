@@ -125,20 +125,20 @@ def _first_of_equal(identity):
 def keep_vertices(vertices: Vertices, edges: Edges | LazyEdges, config: PlanningConfig) -> Array:
     """(B, N) bool, the medoids of min(D, D^T), among them the current state and the goal."""
     present = vertices.present
-    if not config.prune_vertices or present.shape[1] <= config.kept:
+    if not config.prune_vertices or present.shape[1] <= config.max_vertices:
         return present
     # From terminal states there is no way at all, and clustering needs finite numbers: the longest known distance.
-    cut = np.where(edges.terminal[:, :, None], config.longest, np.minimum(edges.distance, config.longest))
+    cut = np.where(edges.terminal[:, :, None], config.max_distance, np.minimum(edges.distance, config.max_distance))
     fixed = np.zeros_like(present)
     fixed[:, [CURRENT, GOAL]] = True
     symmetric = np.minimum(cut, cut.transpose(0, 2, 1))
     symmetric[:, np.arange(present.shape[1]), np.arange(present.shape[1])] = 0.0
-    return k_medoids(symmetric, present, fixed, config.kept)
+    return k_medoids(symmetric, present, fixed, config.max_vertices)
 
 
 def prune_edges(vertices: Vertices, edges: Edges | LazyEdges, kept: Array, config: PlanningConfig) -> Array:
     """(B, N, N) the status of every edge; of several reasons to go the first is told."""
-    longest = np.inf if "edges" in config.truth else config.edge_threshold
+    longest = np.inf if "edges" in config.oracle_parts else config.edge_threshold
     told_by = vertices.identity if config.match_observations else vertices.code
     status = np.empty(edges.distance.shape, np.int8)
     _prune(edges.distance, edges.terminal, told_by == told_by[:, [CURRENT]], kept, longest, status)
@@ -177,7 +177,7 @@ def trust_edges(edges: Edges, tried: Array | None, config: PlanningConfig) -> Ar
 
 def weigh_edges(distance: Array, usable: Array, trust: Array, config: PlanningConfig) -> Array:
     """(B, N, N) what edges count: as far as they are trusted, and less the longer they are; 0 where not ``usable``."""
-    edge_length_penalty = 0.0 if "edges" in config.truth else config.edge_length_penalty  # the truth needs none
+    edge_length_penalty = 0.0 if "edges" in config.oracle_parts else config.edge_length_penalty  # the truth needs none
     weight = np.zeros(distance.shape)
     _weigh(*(column.reshape(-1) for column in (distance, usable, trust)), 1.0 - edge_length_penalty, weight.reshape(-1))
     return weight

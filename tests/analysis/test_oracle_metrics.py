@@ -52,7 +52,7 @@ def test_means_are_taken_by_true_distance():
 
 
 def test_true_edges_have_no_error_and_wrong_ones_the_error_they_were_given(monkeypatch):
-    exact = policy(truth=("edges",))
+    exact = policy(oracle_parts=("edges",))
     for measures in estimate_truth(exact, TASKS, np.random.default_rng(0)).values():
         assert measures["distance"] == measures["discount"] == measures["reward"] == 0.0
 
@@ -96,7 +96,7 @@ def test_the_optimal_walk_is_the_best_and_its_reach_is_that_of_rollouts(slip):
 
 
 def test_walks_of_the_optimal_policy_never_fail_and_have_no_detours():
-    for measures in walk_truth(policy(truth=("policy",)), TASKS, np.random.default_rng(0)).values():
+    for measures in walk_truth(policy(oracle_parts=("policy",)), TASKS, np.random.default_rng(0)).values():
         assert measures["failure"] == 0.0
         assert measures["detour"] == 0.0
     untrained = walk_truth(policy(), TASKS, np.random.default_rng(0))
@@ -153,7 +153,7 @@ def test_generators_are_measured():
 
 
 def test_all_plans_of_an_episode_are_seen_and_watching_changes_nothing():
-    quiet, watched = (SkipperActor(policy(truth=("edges", "policy")), epsilon=0.0) for _ in range(2))
+    quiet, watched = (SkipperActor(policy(oracle_parts=("edges", "policy")), epsilon=0.0) for _ in range(2))
     plans = list(plans_of(quiet, TASKS, seed=0))
     assert len(plans[0].target) == 4
     before = watched.policy.rng.bit_generator.state

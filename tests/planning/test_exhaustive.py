@@ -51,7 +51,7 @@ def random_problems(count: int) -> Vertices:
 
 @pytest.mark.parametrize("truth", [(), ("edges",)], ids=["cut at 8 steps", "uncut"])
 def test_the_chosen_target_is_optimal(truth):
-    vertices, config = random_problems(PROBLEMS), PlanningConfig(truth=truth)
+    vertices, config = random_problems(PROBLEMS), PlanningConfig(oracle_parts=truth)
     true = Edges(*LavaOracle(WorldConfig()).edges(vertices.observation, 0.99))
     problem = solve(vertices, lambda _: true, config)
     optimal = 0

@@ -90,20 +90,20 @@ def test_pruning_keeps_current_state_and_goal_and_spreads_the_rest():
     places = np.array([0, 1, 1.1, 1.2, 5, 5.1, 5.2, 9])
     distance = 1 + abs(places[:, None] - places)
     given = edges(distance)
-    kept = keep_vertices(vertices(8), given, PlanningConfig(kept=4))[0]
+    kept = keep_vertices(vertices(8), given, PlanningConfig(max_vertices=4))[0]
     assert np.flatnonzero(kept).tolist() == [0, 2, 5, 7]
-    assert keep_vertices(vertices(8), given, PlanningConfig(kept=4, prune_vertices=False)).all()
-    assert keep_vertices(vertices(8), given, PlanningConfig(kept=8)).all()
+    assert keep_vertices(vertices(8), given, PlanningConfig(max_vertices=4, prune_vertices=False)).all()
+    assert keep_vertices(vertices(8), given, PlanningConfig(max_vertices=8)).all()
 
 
 def test_terminal_vertices_count_as_far_from_everything():
     distance = np.ones((5, 5))
     far = edges(distance, terminal=[False, True, True, True, True])
-    kept = keep_vertices(vertices(5), far, PlanningConfig(kept=3))
+    kept = keep_vertices(vertices(5), far, PlanningConfig(max_vertices=3))
     assert kept.sum() == 3  # and clustering saw no infinite number
     infinite = edges(np.full((5, 5), np.inf))
     assert (
-        keep_vertices(vertices(5), infinite._replace(discount=np.zeros((1, 5, 5))), PlanningConfig(kept=3)).sum() == 3
+        keep_vertices(vertices(5), infinite._replace(discount=np.zeros((1, 5, 5))), PlanningConfig(max_vertices=3)).sum() == 3
     )
 
 
@@ -115,7 +115,7 @@ def test_problems_are_solved_as_if_they_were_alone():
     all_vertices = merged_vertices(np.arange(60).reshape(6, 10, 1, 1, 1), rng.integers(6, size=(6, 10)))
     all_vertices = all_vertices._replace(present=rng.random((6, 10)) < 0.9)
     all_vertices.present[:, [0, -1]] = True
-    config = replace(PlanningConfig(), kept=6)
+    config = replace(PlanningConfig(), max_vertices=6)
     together = solve(all_vertices, lambda _: all_edges, config)
     for row in range(6):
         part = slice(row, row + 1)
@@ -172,7 +172,7 @@ def test_caution_prefers_near_vertices_to_a_direct_way():
     assert solved(edge_length_penalty=0.001).target[0] == 2
     # The truth needs no edge_length_penalty, whatever it says of ways that do not exist.
     true = found._replace(distance=np.where(found.distance == 9, np.inf, found.distance))
-    assert solve(vertices(3), lambda _: true, PlanningConfig(edge_length_penalty=0.03, truth=("edges",))).target[0] == 2
+    assert solve(vertices(3), lambda _: true, PlanningConfig(edge_length_penalty=0.03, oracle_parts=("edges",))).target[0] == 2
     assert solve(vertices(3), lambda _: true, PlanningConfig(edge_length_penalty=0.03)).target[0] == 1
 
 

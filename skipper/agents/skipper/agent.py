@@ -37,7 +37,7 @@ class SkipperAgent:
         memory = self._memory if settings.act_with_target_network else None
         config = self.config
         if settings.practice:  # all variants practise alike: they walk to a target until they meet it, or time runs out
-            planning = replace(config.planning, regenerate="trigger", always_goal=False, truth=())
+            planning = replace(config.planning, regenerate="trigger", always_goal=False, oracle_parts=())
             config = replace(config, planning=planning)
         return SkipperPolicy(network, config, self.spec, rng, practice=settings.practice, memory=memory)
 

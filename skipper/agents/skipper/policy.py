@@ -68,7 +68,7 @@ class SkipperPolicy:
         ensemble = SymmetryEnsemble(spec.symmetries, ensemble_size)
         self._estimates = Estimates(network.estimators, config.learning.task_discount, remembered, ensemble)
         # It asks nothing of states that the learned head calls terminal.
-        wanted = edge_cache and not {"edges", "terminal"} & set(config.planning.truth)
+        wanted = edge_cache and not {"edges", "terminal"} & set(config.planning.oracle_parts)
         # Edges into the current state go in any case; before that, clustering asks for them.
         back = config.planning.prune_vertices
         self._edge_cache = EdgeCache(self._estimates, self._scene, back=back) if wanted else None
@@ -196,7 +196,7 @@ class SkipperPolicy:
         """
         config, ends = self.config.planning, (observation, goal)
         count = config.checkpoints if checkpoints is None else checkpoints
-        if "vertices" in config.truth:
+        if "vertices" in config.oracle_parts:
             reachable = oracle_of(self.spec).reachable(observation)
             return true_vertices(self.network.generator, self._scene, ends, reachable, self.rng, count)
         codes = distinct_codes(len(observation), count, self.config.generator.description_bits, self.rng)
@@ -245,7 +245,7 @@ class SkipperPolicy:
 
     def _with_truth(self, vertices: Vertices, estimate: Callable[[Vertices], LazyEdges]) -> Edges | LazyEdges:
         """The truth in place of what the configuration wants to be true."""
-        truth = self.config.planning.truth
+        truth = self.config.planning.oracle_parts
         if not {"edges", "rewards", "terminal"} & set(truth):
             return estimate(vertices)
         true = Edges(*oracle_of(self.spec).edges(vertices.observation, self.config.learning.task_discount))
@@ -265,7 +265,7 @@ class SkipperPolicy:
 
     def expect(self, observation: Array, target: Array) -> Array:
         """(B, A) what the checkpoint policy expects of its actions: the discounted chance to meet the target."""
-        if "policy" in self.config.planning.truth:
+        if "policy" in self.config.planning.oracle_parts:
             return oracle_of(self.spec).action_values(observation, target)
         ends, _ = self._estimates.meet(np.concatenate([observation, target]))
         rows = np.arange(len(observation))

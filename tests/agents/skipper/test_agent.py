@@ -286,7 +286,7 @@ def test_a_plan_can_be_asked_for_without_acting_on_it():
 
 
 def test_true_vertices_are_reachable_and_different():
-    learner = agent(truth=("vertices",), match_observations=True, checkpoints=10)
+    learner = agent(oracle_parts=("vertices",), match_observations=True, checkpoints=10)
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     vertices = learner.evaluator(np.random.default_rng(0)).policy.imagine(seen, goal)
     cells = LavaScene().agent_cell(vertices.observation[:, 1:-1].reshape(40, 6, 6, 2)).reshape(4, 10)
@@ -300,7 +300,7 @@ def test_single_parts_of_the_edges_can_be_true():
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     edges = {}
     for truth in ((), ("rewards",), ("terminal",), ("rewards", "terminal"), ("edges",)):
-        policy = agent(truth=truth).evaluator(np.random.default_rng(0)).policy
+        policy = agent(oracle_parts=truth).evaluator(np.random.default_rng(0)).policy
         edges[truth] = policy.edges(policy.imagine(seen, goal))
     learned, true = edges[()], edges[("edges",)]
     assert (edges[("rewards",)].reward == true.reward).all()
@@ -314,7 +314,7 @@ def test_single_parts_of_the_edges_can_be_true():
 def test_true_endings_do_not_depend_on_what_the_learned_head_says():
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     for truth, planned in ((("terminal",), True), ((), False)):
-        actor = agent(truth=truth, edge_threshold=20.0).evaluator(np.random.default_rng(0))
+        actor = agent(oracle_parts=truth, edge_threshold=20.0).evaluator(np.random.default_rng(0))
         with torch.no_grad():
             actor.policy.network.estimators.terminal[-1].bias[1] += 100.0  # everything is the end, it says
         assert (actor.plan(seen, goal).status == EdgeStatus.KEPT).any() == planned
