@@ -1,6 +1,5 @@
 """The model-free baseline: a distributional, prioritized double DQN on the shared encoder (App., "Estimators")."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ class ModelFreeAgent:
     def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec = config, spec
         build = lambda: ValueNetwork(config.network, spec)  # noqa: E731
-        self.core = LearningCore(config, spec, build, replace(config.replay, targets=0))
+        self.core = LearningCore(config, spec, build, config.replay)
         self._act_rng = named_rng(config.seed, "act")
 
     # Acting
@@ -133,21 +132,21 @@ def play_modelfree(
     rng: np.random.Generator,
     *,
     explain: bool = False,
-    ensemble_size: int = 1,
+    ensemble: int = 1,
 ) -> Agent:
     """An agent that acts with saved weights and holds nothing that only training needs.
 
-    Asked to ``explain``, it also says what it looks at. So many ``ensemble_size`` of symmetric images count.
+    Asked to ``explain``, it also says what it looks at. So many ``ensemble`` symmetric images count.
     """
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = ValueNetwork(config.network, spec)
     load_module_state(network, weights)
     attend = network.partial.attend if explain else None
-    ensemble = SymmetryEnsemble(spec.symmetries, ensemble_size)
+    symmetric = SymmetryEnsemble(spec.symmetries, ensemble)
 
     def expect(observation: Array) -> Array:
-        found = np.split(network.expect(ensemble.images(observation)), ensemble_size)
-        mean: Array = np.mean([ensemble.renamed(each, image) for image, each in enumerate(found)], axis=0)
+        found = np.split(network.expect(symmetric.images(observation)), ensemble)
+        mean: Array = np.mean([symmetric.renamed(each, image) for image, each in enumerate(found)], axis=0)
         return mean
 
     return EpsilonGreedy(expect, config.learning.epsilon_evaluation, rng, attend)

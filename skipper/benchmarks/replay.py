@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skipper.benchmarks.machine import describe_machine
-from skipper.config import ReplayConfig
+from skipper.config import HindsightConfig
 from skipper.replay.episodes import Episode
 from skipper.replay.store import Replay
 
@@ -18,7 +18,7 @@ def bench_replay(samples: int, batch: int) -> dict[str, Any]:
     """Fill a buffer with ``samples`` hindsight samples, then draw and update batches of them."""
     rng = np.random.default_rng(0)
     # Relabelling drops duplicates, so that a transition gets a little less than its four targets.
-    config = ReplayConfig(capacity=samples // 3 + STEPS + 1)
+    config = HindsightConfig(capacity=samples // 3 + STEPS + 1)
     replay = Replay(config, SHAPE)
     pool = [
         Episode(rng.integers(11, size=(STEPS + 1, *SHAPE), dtype=np.uint8), np.zeros(STEPS), np.zeros(STEPS), True)

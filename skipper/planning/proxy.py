@@ -11,7 +11,7 @@ from skipper.planning.medoids import k_medoids
 from skipper.planning.value_iteration import Values, choose_target, value_iteration
 from skipper.runtime.hashing import content_hashes
 from skipper.runtime.jit import kernel
-from skipper.types import Array
+from skipper.types import Array, GraphView, PlanView
 
 CURRENT, GOAL = 0, -1  # where these two stand among the vertices of every problem
 
@@ -83,6 +83,26 @@ class ProxyProblem(NamedTuple):
         """(B, W, H, C) observations of the chosen vertices; the current state where there is none."""
         rows = np.arange(len(self.target))
         return self.vertices.observation[rows, np.where(self.target < 0, CURRENT, self.target)]
+
+    def view(self, row: int) -> PlanView:
+        """One solved problem; vertices that are not present are left out and only counted."""
+        present = np.flatnonzero(self.vertices.present[row])
+        index = {int(vertex): position for position, vertex in enumerate(present)}
+        inner = np.ix_(present, present)
+        graph = GraphView(
+            kept=self.kept[row, present],
+            terminal=self.edges.terminal[row, present],
+            value=self.values.vertex[row, present],
+            worth=self.values.action[row, CURRENT, present],
+            distance=self.edges.distance[row][inner],
+            reward=np.where(self.status[row][inner] == EdgeStatus.KEPT, self.edges.reward[row][inner], 0.0),
+            status=self.status[row][inner],
+            trust=self.trust[row][inner],
+            merged=int((~self.vertices.present[row]).sum()),
+        )
+        states = self.vertices.observation[row, present]
+        path = [index[vertex] for vertex in route(self, row)]
+        return PlanView(states, path, index.get(int(self.target[row]), -1), graph)
 
 
 def route(problem: ProxyProblem, row: int) -> list[int]:

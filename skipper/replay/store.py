@@ -130,7 +130,8 @@ class Replay:
     def __init__(self, config: ReplayConfig, shape: tuple[int, ...]) -> None:
         self.config = config
         self._shape = shape
-        slots, samples = config.capacity, config.capacity * max(config.targets, 1)
+        self._targets = getattr(config, "targets", 0)
+        slots, samples = config.capacity, config.capacity * max(self._targets, 1)
         # np.zeros commits memory only as it is written, so a large capacity costs nothing until it is used.
         self._rows = np.zeros((slots, int(np.prod(shape))), np.uint8)
         self._action = np.zeros(slots, np.int16)
@@ -287,9 +288,9 @@ class Replay:
         return int(start + rng.integers(states))
 
     def _relabel(self, identity: Array, steps: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        if not self.config.targets:
+        if not self._targets:
             return np.arange(steps), np.arange(1, steps + 1)
-        units = rng.random((steps, self.config.targets))
+        units = rng.random((steps, self._targets))
         return relabel(identity, units, self.config.strategy)
 
     def _add_samples(self, step: Array, target: Array) -> None:

@@ -1,19 +1,28 @@
 """Acting and learning in turn, for any ``Learner``; nothing here evaluates, prints or writes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from skipper.config import LearningConfig
-from skipper.types import Learner, TimeStep, Transition, Worlds
+from skipper.types import Array, Learner, TimeStep, Transition, Worlds
+
+
+def rewarded_end(reward: Array, terminated: Array) -> Array:
+    """(B,) bool, terminated with a reward."""
+    success: Array = terminated & (reward > 0)
+    return success
 
 
 class Loop:
     """Environments in lockstep, and the learner's updates at a fixed ratio to their steps."""
 
-    def __init__(self, learner: Learner, envs: Worlds, config: LearningConfig, seed: int) -> None:
-        self.learner, self.envs, self.config = learner, envs, config
+    def __init__(
+        self, learner: Learner, envs: Worlds, config: LearningConfig, seed: int, success: Callable[[Array, Array], Array] = rewarded_end
+    ) -> None:
+        """``success`` says which steps solved their task, given rewards and terminations."""
+        self.learner, self.envs, self.config, self._success = learner, envs, config, success
         self.step = self.updates = 0
         self.outcomes = {"episodes": 0, "successes": 0}  # since they were last taken
         observation, info = envs.reset(seed=seed)
@@ -33,7 +42,7 @@ class Loop:
         self._timestep = TimeStep(observation, info["goal"], ended)
         self.step += len(action)
         self.outcomes["episodes"] += int(ended.sum())
-        self.outcomes["successes"] += int((terminated & (reward > 0)).sum())
+        self.outcomes["successes"] += int(self._success(reward, terminated).sum())
         return self._learn()
 
     def _learn(self) -> list[Mapping[str, float]]:

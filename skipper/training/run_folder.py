@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from skipper.config import RunConfig, content_hash, differences, from_dict, to_dict
+from skipper.config import RunConfig
+from skipper.schema import SCHEMA, content_hash, differences, to_dict
+from skipper.training.configure import parse_config
 from skipper.training.state_file import DamagedFileError, read_state, write_atomically, write_state
 from skipper.types import Array
 
@@ -118,23 +120,24 @@ def read_config(path: Path) -> RunConfig:
         raise ValueError(f"{path} is not a run folder: it has no {CONFIG}") from None
     except (ValueError, OSError, RecursionError) as error:
         raise DamagedFileError(f"{file} cannot be read: {type(error).__name__}") from None
-    if not isinstance(entry, dict) or entry.keys() != {"hash", "config"}:
+    if not isinstance(entry, dict) or entry.keys() - {"schema"} != {"hash", "config"}:
         raise DamagedFileError(f"{file} is no configuration: it needs 'hash' and 'config'")
-    config = from_dict(RunConfig, entry["config"], str(file))
-    if text != config_text(config):  # to the byte: what was written by hand may not be what its author meant
+    config = parse_config(entry["config"], entry.get("schema", 1), str(file))
+    if entry.get("schema", 1) == SCHEMA and text != config_text(config):
         raise DamagedFileError(f"{file} was changed: its content does not match its hash")
     return config
 
 
 def config_text(config: RunConfig) -> str:
     """What ``config.json`` holds."""
-    return json.dumps({"hash": content_hash(config), "config": to_dict(config)}, indent=2) + "\n"
+    return json.dumps({"schema": SCHEMA, "hash": content_hash(config), "config": to_dict(config)}, indent=2) + "\n"
 
 
 def read_weights(path: Path, config: RunConfig) -> dict[str, Array]:
     """The weights of the run in a folder, which must be those of its configuration."""
     entry = read_entry(path / WEIGHTS, "weights", {"run": str, "step": int, "weights": dict})
-    if entry["run"] != content_hash(config):
+    old = json.loads((path / CONFIG).read_text(encoding="utf-8"))["hash"]
+    if entry["run"] not in (content_hash(config), old):
         raise DamagedFileError(f"{path / WEIGHTS} belongs to another run than {path / CONFIG}")
     weights: dict[str, Array] = entry["weights"]
     if not all(isinstance(array, np.ndarray) for array in weights.values()):

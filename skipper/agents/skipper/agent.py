@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from skipper.agents.learning_core import LearningCore, explore, linear_epsilon, module_state, named_rng
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.update import UpdateBatches
 from skipper.agents.skipper.update_process import Updater, UpdaterProcess
 from skipper.agents.skipper.vertices import Memory, PlanState, SkipperNetwork, plan_state_arrays
-from skipper.config import RunConfig
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition, scene_of
 
 
 class SkipperAgent:
     """Learns estimators, checkpoint policy and generator from hindsight, and acts by planning with them."""
 
-    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+    def __init__(self, config: SkipperConfig, spec: EnvironmentSpec) -> None:
         if config.replay.targets == 0:
             raise ValueError("Skipper learns from hindsight: targets must be at least 1")
         self.config, self.spec, self._scene = config, spec, scene_of(spec)
@@ -36,10 +36,10 @@ class SkipperAgent:
         network = self.core.target_network if settings.act_with_target_network else self.core.network
         memory = self._memory if settings.act_with_target_network else None
         config = self.config
-        if settings.practice:  # all variants practise alike: they walk to a target until they meet it, or time runs out
+        if settings.training_targets == "random":  # all variants practise alike: they walk to a target until they meet it, or time runs out
             planning = replace(config.planning, regenerate="trigger", always_goal=False, oracle_parts=())
             config = replace(config, planning=planning)
-        return SkipperPolicy(network, config, self.spec, rng, practice=settings.practice, memory=memory)
+        return SkipperPolicy(network, config, self.spec, rng, practice=settings.training_targets == "random", memory=memory)
 
     # Acting
 

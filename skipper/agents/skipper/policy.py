@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from skipper.agents.learning_core import explore, load_module_state, observations_tensor
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.vertices import (
     Memory,
     PlanState,
@@ -17,7 +18,6 @@ from skipper.agents.skipper.vertices import (
     new_plan_state,
     true_vertices,
 )
-from skipper.config import RunConfig
 from skipper.nets.compiled.imagination import Imagination
 from skipper.nets.edge_cache import EdgeCache
 from skipper.nets.ensemble import SymmetryEnsemble
@@ -46,7 +46,7 @@ class SkipperPolicy:
     def __init__(
         self,
         network: SkipperNetwork,
-        config: RunConfig,
+        config: SkipperConfig,
         spec: EnvironmentSpec,
         rng: np.random.Generator,
         *,
@@ -296,26 +296,26 @@ class SkipperActor:
 
 
 def play_skipper(
-    config: RunConfig,
+    config: SkipperConfig,
     spec: EnvironmentSpec,
     weights: dict[str, Array],
     rng: np.random.Generator,
     *,
     explain: bool = False,
-    ensemble_size: int = 1,
+    ensemble: int = 1,
 ) -> SkipperActor:
     """An agent that acts with saved weights and holds nothing that only training needs.
 
-    Asked to ``explain``, it also says what it looks at. So many ``ensemble_size`` of symmetric images count.
+    Asked to ``explain``, it also says what it looks at. So many ``ensemble`` symmetric images count.
     """
     with seeded_initialisation(0):  # whatever they are, they are overwritten
         network = SkipperNetwork(config, spec)
     load_module_state(network, weights)
-    policy = evaluation_policy(network, config, spec, rng, explain=explain, ensemble_size=ensemble_size)
+    policy = evaluation_policy(network, config, spec, rng, explain=explain, ensemble_size=ensemble)
     return SkipperActor(policy, config.learning.epsilon_evaluation)
 
 
-def untrained_skipper(config: RunConfig, spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
+def untrained_skipper(config: SkipperConfig, spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
     """An agent with the networks that ``config``'s seed begins with: for variants that ask the truth instead.
 
     It takes no random actions, so that nothing but the truth is tested.
@@ -327,7 +327,7 @@ def untrained_skipper(config: RunConfig, spec: EnvironmentSpec, rng: np.random.G
 
 def evaluation_policy(
     network: SkipperNetwork,
-    config: RunConfig,
+    config: SkipperConfig,
     spec: EnvironmentSpec,
     rng: np.random.Generator,
     *,

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 
 from skipper.agents.learning_core import Online
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.update import UpdateBatch
 from skipper.agents.skipper.vertices import SkipperNetwork
-from skipper.config import RunConfig
 from skipper.losses import total_loss, weighted_mean
 from skipper.nets.estimators import estimator_losses
 from skipper.nets.generator import cyclic_weight
@@ -46,7 +46,7 @@ class UpdateResult(NamedTuple):
 class Updater:
     """Learns from lessons; everything that an update changes is in ``online``."""
 
-    def __init__(self, config: RunConfig, online: Online[SkipperNetwork]) -> None:
+    def __init__(self, config: SkipperConfig, online: Online[SkipperNetwork]) -> None:
         self.config, self.online = config, online
 
     def update(self, batch_: UpdateBatch) -> UpdateResult:
@@ -137,7 +137,7 @@ class UpdaterProcess:
     The estimators of ``online`` here are a copy that ``synchronise`` brings up to date. The two halves share no weight.
     """
 
-    def __init__(self, config: RunConfig, spec: EnvironmentSpec, online: Online[SkipperNetwork]) -> None:
+    def __init__(self, config: SkipperConfig, spec: EnvironmentSpec, online: Online[SkipperNetwork]) -> None:
         self._online, self._generators = online, Updater(config, online)
         self._process = subprocess.Popen(
             # Not the folder that it is started in, but what this process imports from.
@@ -262,7 +262,7 @@ class _Server:
     updater: Updater
     seconds = 0.0
 
-    def begin(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+    def begin(self, config: SkipperConfig, spec: EnvironmentSpec) -> None:
         configure_threads(config.network_threads)
         self.updater = Updater(config, Online(SkipperNetwork(config, spec), config.learning))
 

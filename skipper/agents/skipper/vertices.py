@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from skipper.agents.learning_core import observations_tensor
-from skipper.config import RunConfig
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.nets.estimators import EstimatorNetwork, PartialTable
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.layers import WeightsWatch
@@ -23,7 +23,7 @@ REMEMBERED = 16_384  # partial states
 class SkipperNetwork(nn.Module):
     """Everything that Skipper learns."""
 
-    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+    def __init__(self, config: SkipperConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
         self.estimators = EstimatorNetwork(config.network, spec)
         self.generator = CheckpointGenerator(config.generator, spec)
