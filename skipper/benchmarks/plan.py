@@ -20,8 +20,7 @@ from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
-from skipper.envs.lava.family import environment_spec
-from skipper.envs.lava.tasks import evaluation_tasks
+from skipper.envs.registry import find_family
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import solve
 from skipper.runtime.threads import configure_threads
@@ -44,7 +43,7 @@ class Rehearsal(SkipperPolicy):
     def imagined_cells(self, rows: Array, observation: Array, codes: Array) -> Array:
         """Random cells, all different."""
         super().imagined_cells(rows, observation, codes)
-        cells = np.tile(np.arange(CELLS) % self.config.world.cells, (len(observation), 1))
+        cells = np.tile(np.arange(CELLS) % int(np.prod(self.spec.shape[:2])), (len(observation), 1))
         return self.rng.permuted(cells, axis=1)[:, : codes.shape[1]]
 
 
@@ -70,7 +69,7 @@ def bench_plan(policy: SkipperPolicy, seconds: float) -> dict[str, Any]:
 
 def untrained(config: RunConfig) -> SkipperPolicy:
     """The policy of a network that has learned nothing, as it would be evaluated."""
-    spec = environment_spec(config.world)
+    spec = find_family(config.env).spec(config.world)
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
     memory = Memory(network, config.network.partial_width)
@@ -87,15 +86,17 @@ def trained(run: Path) -> SkipperPolicy:
 
 def _works(policy: SkipperPolicy, batch: int, plans: int) -> dict[str, Callable[[], Any]]:
     """The plans of an episode in ``batch`` scenes at once, whole and in parts; another episode at every call."""
-    world = policy.config.world
-    tasks = evaluation_tasks(world, world.difficulty, SCENES, seed=0)
-    table, rows = tasks.table, np.arange(SCENES).reshape(-1, batch)
+    family, world = find_family(policy.config.env), policy.config.world
+    truth = family.truth(family.training_evaluation(world, None, SCENES, seed=0))
+    if truth is None:
+        raise ValueError(f"the environment {family.name!r} offers no ground truth to draw states from")
+    rows, goals = np.arange(SCENES).reshape(-1, batch), truth.goals()
 
     def walk(some: Array) -> list[tuple[Array, Array]]:
         """Where the agents are at each plan, and their goals."""
-        goal = tasks.observe(some, table.goal[some])
-        places = (table.starts[some, plan % table.start_count[some]] for plan in range(plans))
-        return [(tasks.observe(some, cells), goal) for cells in places]
+        goal, starts = truth.observe(some, goals[some]), [truth.reachable(row) for row in some]
+        places = (np.array([states[plan % len(states)] for states in starts]) for plan in range(plans))
+        return [(truth.observe(some, states), goal) for states in places]
 
     walks = cycle([walk(some) for some in rows])
 
