@@ -12,11 +12,12 @@ from skipper.commands.compare import Compare
 from skipper.commands.demo import Demo
 from skipper.commands.diagnose import Diagnose
 from skipper.commands.evaluate import Evaluate
+from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
 from skipper.commands.train import Train
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
-from skipper.envs.registry import Family, find_family
+from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family
 from skipper.training.configure import configure
 from skipper.training.run_folder import CONFIG, read_config
 
@@ -34,8 +35,8 @@ def chosen(arguments: list[str], option: str, default: str) -> str:
 
 def chosen_family(arguments: list[str]) -> Family:
     """The environment family: the one named by --env, or that of the first run folder among the arguments."""
-    folders = [Path(argument) for argument in arguments if (Path(argument) / CONFIG).is_file()]
-    default = read_config(folders[0]).env if folders and arguments[0] != "train" else "lava"
+    folders = [Path(argument) for argument in arguments[1:] if (Path(argument) / CONFIG).is_file()]
+    default = read_config(folders[0]).env if folders and arguments[0] != "train" else DEFAULT_FAMILY
     return find_family(chosen(arguments, "--env", default))
 
 
@@ -58,17 +59,13 @@ def base_config(arguments: list[str], family: Family) -> RunConfig:
 
 def commands(base: RunConfig, family: Family) -> Any:
     """The type of the command line: ``base`` gives the options of training, ``family`` those of worlds."""
-
-    def command(name: str, **defaults: Any) -> Any:
-        return tyro.conf.subcommand(name, **defaults)
-
-    world = family.options_type()
+    command = tyro.conf.subcommand
     return (
         Annotated[Train, command("train", default=Train(out=tyro.MISSING, config=base))]
-        | Annotated[Evaluate, command("evaluate", default=Evaluate(world=world))]
+        | Annotated[Evaluate, command("evaluate", default=with_world(Evaluate, family))]
         | Annotated[Watch, command("watch")]
-        | Annotated[Diagnose, command("diagnose", default=Diagnose(run_folder=tyro.MISSING, world=world))]
-        | Annotated[Ablate, command("ablate", default=Ablate(run_folder=tyro.MISSING, world=world))]
+        | Annotated[Diagnose, command("diagnose", default=with_world(Diagnose, family))]
+        | Annotated[Ablate, command("ablate", default=with_world(Ablate, family))]
         | Annotated[Compare, command("compare")]
         | Annotated[Plot, command("plot")]
         | Annotated[Demo, command("demo")]

@@ -86,13 +86,25 @@ def test_watching_leaves_a_page_and_what_it_shows(monkeypatch, capsys, tmp_path)
     assert page.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_evaluation_set_to_watch_has_two_names_and_a_default(monkeypatch, tmp_path):
+    run = str(Path(__file__).parents[1] / "pretrained" / "modelfree-50")
+    shown = []
+    for option in (["--difficulty", "0.45"], ["--set", "0.45"], [], ["--set", "0.3"]):
+        data = tmp_path / "data.json"
+        skipper("watch", run, *option, "--out", str(tmp_path / "p.html"), "--json", str(data), monkeypatch=monkeypatch)
+        shown.append(json.loads(data.read_text()))
+    assert shown[0] == shown[1] == shown[2] != shown[3]
+    assert shown[0]["about"]["difficulty"] == "0.45"
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
         (["--task", "-1"], "--task wants numbers from 0, got -1"),
         (["--each", "0"], "--each wants at least 1, got 0"),
         (["--png", "99"], "--png wants a step of the episode, 0 to "),
-        (["--agent", "skipper-once"], "only variants of Skipper play with each other's networks"),
+        (["--set", "hard"], "wanted a difficulty, such as 0.45, got 'hard'"),
+        (["--agent", "skipper-once"], "only variants of one agent share their networks"),
     ],
 )
 def test_mistakes_in_watching_are_told(options, complaint, monkeypatch, tmp_path):
@@ -208,11 +220,13 @@ def test_all_benchmarks_run(monkeypatch, capsys):
     [
         (["--agent", "optimall"], "did you mean 'optimal'"),
         (["--agent", "modelfree"], "must be trained first"),
-        ([], "say who plays"),
+        ([], "name an agent"),
         (["--agent", "random", "--training"], "--training and --ensemble need the folder of a run"),
         (["--agent", "random", "--ensemble", "8"], "--training and --ensemble need the folder of a run"),
-        ([str(PRETRAINED), "--ensemble", "9"], "ensemble must be 1 to 8"),
+        ([str(PRETRAINED), "--ensemble", "9"], "must be from 1 to 8"),
         (["somewhere"], "somewhere is not a run folder"),
+        ([str(PRETRAINED), "--size", "8"], r"those of the run are \(12, 12, 2\), these options give \(8, 8, 2\)"),
+        (["--agent", "random", "--env", "lav"], "did you mean 'lava'"),
         (["--agent", "random", "--size", "2"], "at least 3"),
         (["--agent", "random", "--size", "2", "3", "4"], "one or two numbers"),
         (["--agent", "random", "--slip", "-0.5"], "possible: 0 to 1"),

@@ -1,6 +1,5 @@
 """The model-free baseline: a distributional, prioritized double DQN on the shared encoder (App., "Estimators")."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np

@@ -1,1 +1,1 @@
-"""What trained agents get right, by ground truth, statistics and figures."""
+"""Comparison with ground truth, statistics and figures."""

@@ -1,4 +1,4 @@
-"""How right an agent's estimates, walks and plans are, by ground truth. The policy never knows that it is measured."""
+"""Errors of a trained Skipper's estimates, walks, plans and generator, measured against ground truth."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,25 +10,25 @@ import torch
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.agents.skipper.vertices import merge_vertices
 from skipper.config import PlanningConfig
-from skipper.envs.lava.oracle import UNREACHABLE, distances_from, reach_truth, reachable
-from skipper.envs.lava.tasks import Tasks
-from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.envs.registry import Family, TaskSet, TaskTruth
 from skipper.planning.proxy import ProxyProblem, solve
 from skipper.planning.prune import EdgeStatus
 from skipper.planning.value_iteration import TIE
-from skipper.types import CURRENT, Array, Edges, Oracle, TimeStep, oracle_of, scene_of
+from skipper.training.evaluate import rollout
+from skipper.types import CURRENT, Array, Edges, Oracle, oracle_of, scene_of
 
-FARTHEST = 16  # true distances from here on are reported together
+FARTHEST = 16  # true distances of at least this many steps are reported together
+TASKS = 16  # tasks that edges, walks and the generator are measured on
 
 
 def mean(values: Array) -> float | None:
-    """The mean of those values that are numbers; None where there are none."""
+    """The mean of all values that are not NaN; None where there are none."""
     numbers = values[~np.isnan(values)]
     return float(numbers.mean()) if numbers.size else None
 
 
 def by_distance(true: Array, **values: Array) -> dict[str, dict[str, Any]]:
-    """Means of ``values`` for every true distance, "inf" for what cannot be reached, with the number of pairs."""
+    """Means of ``values`` and the number of pairs for every true distance, "inf" for unreachable targets."""
     binned = np.where(np.isinf(true), np.inf, np.minimum(true, FARTHEST))
     return {
         f"{steps:g}": {"pairs": int((binned == steps).sum())}
@@ -37,77 +37,86 @@ def by_distance(true: Array, **values: Array) -> dict[str, dict[str, Any]]:
     }
 
 
-def random_starts(tasks: Tasks, rows: Array, rng: np.random.Generator) -> Array:
-    """(B,) a random reachable, non-terminal cell of each of the tasks ``rows`` (B,)."""
-    place = (rng.random(len(rows)) * tasks.table.start_count[rows]).astype(np.int64)
-    return tasks.table.starts[rows, place]
+def random_starts(truth: TaskTruth, rows: Array, rng: np.random.Generator) -> Array:
+    """(B,) a random reachable, non-terminal state of each of the tasks ``rows`` (B,)."""
+    reachable = [truth.reachable(int(row)) for row in rows]
+    index = (rng.random(len(rows)) * [len(states) for states in reachable]).astype(np.int64)
+    return np.array([states[chosen] for states, chosen in zip(reachable, index, strict=True)])
 
 
-def estimate_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generator, states: int = 24) -> dict[str, Any]:
-    """Absolute errors of the edges from random reachable cells of every task to random free ones, by true distance.
+def estimate_truth(
+    policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator, states: int = 24
+) -> dict[str, Any]:
+    """Absolute errors of the edges from random reachable states of every task to random free ones, by true distance.
 
-    Cells that cannot be reached are among the latter. Distances are cut at the longest that the estimator knows, so
-    that the error at "inf" is the L1 error of delusional edges.
+    Targets include unreachable states. Distances are capped at the largest that the estimator can express, so that the
+    error at "inf" is the L1 error of delusional edges.
     """
-    rows = np.repeat(np.arange(len(tasks)), states)
-    free = ~tasks.table.terminal & ~tasks.lava().reshape(len(tasks), -1)
-    cells = np.concatenate([rng.choice(np.flatnonzero(row), states) for row in free])
-    cells[states - 1 :: states] = tasks.table.goal
-    seen = tasks.observe(rows, cells)
-    problems = seen.reshape(len(tasks), states, *seen.shape[1:])
-    sources = reachable(tasks)[rows, cells].reshape(len(tasks), states)
-    sources[:, -1] = False  # nothing leads away from the goal
-    vertices = merge_vertices(problems, np.zeros((len(tasks), states), np.int64), policy.spec.state_key(problems))
-    learned = policy.edges(vertices._replace(present=np.ones((len(tasks), states), bool)))
+    # Draw states; the last of every task is its goal.
+    count = len(truth.starts())
+    rows = np.repeat(np.arange(count), states)
+    drawn = np.concatenate([rng.choice(np.flatnonzero(row), states) for row in truth.free()])
+    drawn[states - 1 :: states] = truth.goals()
+    seen = truth.observe(rows, drawn)
+    problems = seen.reshape(count, states, *seen.shape[1:])
+    # Learned and true edges between all of them.
+    vertices = merge_vertices(problems, np.zeros((count, states), np.int64), policy.spec.state_key(problems))
+    learned = policy.edges(vertices._replace(present=np.ones((count, states), bool)))
     true = Edges(*oracle_of(policy.spec).edges(problems, policy.config.learning.task_discount))
-    longest = float(policy.config.network.bins)
+    # Count edges from reachable states other than the goal, which has none.
+    reachable = np.isfinite(truth.distances(np.arange(count), truth.starts()))
+    sources = reachable[rows, drawn].reshape(count, states)
+    sources[:, -1] = False
     counted = (true.distance > 0) & sources[:, :, None]
-    cut = np.minimum(true.distance, longest)
+    farthest = float(policy.config.network.bins)
+    capped = np.minimum(true.distance, farthest)
     return by_distance(
         true.distance[counted],
-        distance=abs(np.minimum(learned.distance, longest) - cut)[counted],
+        distance=abs(np.minimum(learned.distance, farthest) - capped)[counted],
         discount=abs(learned.discount - true.discount)[counted],
         reward=abs(learned.reward - true.reward)[counted],
     )
 
 
-def walk_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generator, targets: int = 4) -> dict[str, Any]:
-    """Failures and detours of the checkpoint policy from every cell to random reachable ones, by true distance.
+def walk_truth(policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator, targets: int = 4) -> dict[str, Any]:
+    """Failures and detours of the checkpoint policy from every state to random reachable ones, by true distance.
 
-    Exact, also under slip. A walk fails when it does not come to its target within an episode's length; "detour" is
-    the number of steps beyond the fewest possible, of walks that do.
+    Exact, also where actions have random effects. A walk fails if it does not reach its target within an episode's
+    length; "detour" is the number of steps beyond the minimum, over walks that succeed.
     """
-    cells = np.arange(tasks.world.cells)
-    rows = np.repeat(np.arange(len(tasks)), targets)
-    aims = random_starts(tasks, rows, rng)
+    # Greedy actions towards every target in every state.
+    everywhere = np.arange(truth.states)
+    rows = np.repeat(np.arange(len(truth.starts())), targets)
+    aims = random_starts(truth, rows, rng)
     actions = np.stack(
         [
             policy.follow(
-                tasks.observe(np.full(len(cells), row), cells),
-                np.repeat(tasks.observe(np.array([row]), np.array([aim])), len(cells), axis=0),
+                truth.observe(np.full(truth.states, row), everywhere),
+                np.repeat(truth.observe(np.array([row]), np.array([aim])), truth.states, axis=0),
             )
             for row, aim in zip(rows, aims, strict=True)
         ]
     )
-    walks = reach_truth(tasks, rows, aims, actions)
-    possible, distance = [], []
-    for row, aim in zip(rows, aims, strict=True):
-        starts = tasks.table.starts[row, : tasks.table.start_count[row]]
-        steps = distances_from(tasks, np.full(len(starts), row), starts)[:, aim]
-        possible.append(starts[(steps != UNREACHABLE) & (steps > 0)])
-        distance.append(steps[(steps != UNREACHABLE) & (steps > 0)].astype(float))
-    reached = np.concatenate([walks.reached[index, starts] for index, starts in enumerate(possible)])
-    taken = np.concatenate([walks.steps[index, starts] for index, starts in enumerate(possible)])
-    fewest = np.concatenate(distance)
-    return by_distance(fewest, failure=1.0 - reached, detour=np.where(reached > 0, taken - fewest, np.nan))
+    reached, steps = truth.walks(rows, aims, actions)
+    # Compare with the shortest paths from all reachable states.
+    success, taken, fewest = [], [], []
+    for index, (row, aim) in enumerate(zip(rows, aims, strict=True)):
+        starts = truth.reachable(int(row))
+        distance = truth.distances(np.full(len(starts), row), starts)[:, aim]
+        counted = np.isfinite(distance) & (distance > 0)
+        success.append(reached[index, starts[counted]])
+        taken.append(steps[index, starts[counted]])
+        fewest.append(distance[counted])
+    rate, detour = np.concatenate(success), np.concatenate(taken) - np.concatenate(fewest)
+    return by_distance(np.concatenate(fewest), failure=1.0 - rate, detour=np.where(rate > 0, detour, np.nan))
 
 
 def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, discount: float) -> dict[str, Array]:
-    """What is wrong with each of B solved problems, (B,) each; not a number where the question does not arise.
+    """What is wrong with each of B solved problems, (B,) each; NaN where a question does not apply.
 
-    A vertex is delusional if it cannot be reached from the current state, an edge if there is no such way at all.
-    "optimal" says that the chosen target would also be best among the kept vertices if all edges were true, which is
-    asked where these lead to the goal at all.
+    A vertex is delusional if it cannot be reached from the current state, an edge if it has no path at all. The target
+    is optimal if it is also the best one among the kept vertices when all edges are true; this applies where true
+    edges lead to the goal.
     """
     true = Edges(*oracle.edges(problem.vertices.observation, discount))
     chosen, rows = problem.target, np.arange(len(problem.target))
@@ -115,8 +124,9 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     imagined[:, [CURRENT, -1]] = False
     delusional = np.isinf(true.distance[:, CURRENT])
     edges = np.isinf(true.distance) & problem.kept[:, :, None] & problem.kept[:, None, :] & ~true.terminal[:, :, None]
-    edges[:, :, CURRENT] = False  # nobody plans with them, and they need not be estimated
+    edges[:, :, CURRENT] = False  # plans do not use them, and they need not be estimated
     error = np.where(edges, abs(config.max_distance - np.minimum(problem.edges.distance, config.max_distance)), 0.0)
+    # Solve the same problem with true edges.
     kept = problem.vertices._replace(present=problem.kept)
     ideal = solve(kept, true, replace(config, oracle_parts=("edges",), prune_vertices=False))
     worth = np.where(ideal.status[:, CURRENT] == EdgeStatus.KEPT, ideal.values.action[:, CURRENT], -np.inf)
@@ -132,38 +142,36 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
         }
 
 
-def plans_of(actor: SkipperActor, tasks: Tasks, seed: int) -> Iterator[ProxyProblem]:
+def plans_of(actor: SkipperActor, family: Family, tasks: TaskSet, seed: int) -> Iterator[ProxyProblem]:
     """All problems that are solved in one episode of every task."""
-    envs = LavaVectorEnv(len(tasks), tasks=tasks, assignment="own")
-    observation, info = envs.reset(seed=seed)
-    first, running = np.ones(len(tasks), bool), np.ones(len(tasks), bool)
-    while running.any():
-        decision = actor.act(TimeStep(observation, info["goal"], first, idle=~running))
-        if isinstance(decision.plan, ProxyProblem):
-            yield decision.plan
-        observation, _, terminated, truncated, info = envs.step(decision.action)
-        first = terminated | truncated
-        running &= ~first
+    for moment in rollout(actor, family, tasks, seed):
+        if isinstance(moment.decision.plan, ProxyProblem):
+            yield moment.decision.plan
 
 
 @torch.no_grad()
-def generator_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generator, states: int = 8) -> dict[str, Any]:
-    """Share of states whose agent is put back where it was; number of cells that codes name, and reachable share.
+def generator_truth(
+    policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator, states: int = 8
+) -> dict[str, Any]:
+    """How often the generator reconstructs the agent's cell, and how many cells its codes name.
 
-    A state is described and then put into the context of another state of its task; cells are named in the context of
-    the task's start, and reachable from there.
+    A state is described and decoded in the context of another state of its task. The cells that codes name are decoded
+    in the context of the task's start; "reachable_share" of them can be reached from there.
     """
     generator, scene = policy.network.generator, scene_of(policy.spec)
-    rows = np.repeat(np.arange(len(tasks)), states)
-    described, context = (tasks.observe(rows, random_starts(tasks, rows, rng)) for _ in range(2))
-    codes = generator.codes(torch.from_numpy(described))
-    found = policy.frozen.imagine(context, codes[:, None].numpy())[:, 0]
-    everything = np.tile(np.arange(2**generator.bits), (len(tasks), 1))
-    starts = tasks.observe(np.arange(len(tasks)), tasks.table.start)
+    count = len(truth.starts())
+    # Reconstruct random states.
+    rows = np.repeat(np.arange(count), states)
+    described, context = (truth.observe(rows, random_starts(truth, rows, rng)) for _ in range(2))
+    codes = generator.codes(torch.from_numpy(described)).numpy()
+    found = policy.frozen.imagine(context, codes[:, None])[:, 0]
+    # Decode all codes in the start states.
+    everything = np.tile(np.arange(2**generator.bits), (count, 1))
+    starts = truth.observe(np.arange(count), truth.starts())
     cells = policy.frozen.imagine(starts, everything)  # (N, codes)
-    named = np.zeros((len(tasks), tasks.world.cells), bool)
+    reachable = oracle_of(policy.spec).reachable(starts)  # (N, S)
+    named = np.zeros(reachable.shape, bool)
     np.put_along_axis(named, cells, True, axis=1)
-    reachable = oracle_of(policy.spec).reachable(starts)
     return {
         "reconstruction": float((found == scene.agent_cell(described)).mean()),
         "distinct_cells": float(named.sum(-1).mean()),
@@ -171,18 +179,20 @@ def generator_truth(policy: SkipperPolicy, tasks: Tasks, rng: np.random.Generato
     }
 
 
-def measure_truth(actor: SkipperActor, tasks: Tasks, seed: int) -> dict[str, Any]:
-    """Everything above, with all plans of one episode of every task; some of the tasks where that is enough."""
+def measure_truth(actor: SkipperActor, family: Family, tasks: TaskSet, seed: int) -> dict[str, Any]:
+    """All of the above: the plans of one episode of every task, the rest on some of the tasks."""
     policy, rng = actor.policy, np.random.default_rng(seed)
-    some = tasks.subset(np.arange(min(len(tasks), 16)))
-    discount = policy.config.learning.task_discount
-    oracle = oracle_of(policy.spec)
-    plans = [plan_truth(problem, oracle, policy.config.planning, discount) for problem in plans_of(actor, tasks, seed)]
+    truth = family.truth(tasks.subset(np.arange(min(len(tasks), TASKS))))
+    if truth is None:
+        raise ValueError(f"the environment {family.name!r} offers no ground truth to compare with")
+    discount, oracle = policy.config.learning.task_discount, oracle_of(policy.spec)
+    problems = plans_of(actor, family, tasks, seed)
+    plans = [plan_truth(problem, oracle, policy.config.planning, discount) for problem in problems]
     joined = {name: np.concatenate([plan[name] for plan in plans]) for name in plans[0]} if plans else {}
     return {
-        "edges": estimate_truth(policy, some, rng),
-        "walks": walk_truth(policy, some, rng),
+        "edges": estimate_truth(policy, truth, rng),
+        "walks": walk_truth(policy, truth, rng),
         "plans": {"plans": sum(len(plan["no_target"]) for plan in plans)}
         | {name: mean(column) for name, column in joined.items()},
-        "generator": generator_truth(policy, some, rng),
+        "generator": generator_truth(policy, truth, rng),
     }

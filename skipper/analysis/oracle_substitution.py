@@ -1,4 +1,4 @@
-"""What limits a trained agent: ground truth in place of one learned part at a time (paper, App. "Accuracy")."""
+"""What limits a trained agent: ground truth replaces one learned part at a time (paper, App. "Accuracy")."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.policy import SkipperActor, play_skipper
 from skipper.analysis.oracle_metrics import measure_truth
-from skipper.config import RunConfig, Truth, WorldConfig
-from skipper.envs.lava.family import environment_spec
-from skipper.envs.lava.tasks import Tasks
+from skipper.config import OraclePart, RunConfig
+from skipper.envs.registry import TaskSet, find_family
+from skipper.training.configure import supported
 from skipper.training.evaluate import Summary, play, summarise
 from skipper.training.run_folder import read_config, read_weights
 from skipper.types import Array
 
-# The name of a row, and what is true in it.
-REPLACED: dict[str, tuple[Truth, ...]] = {
+# Name of a row, and the parts that ground truth replaces in it.
+REPLACED: dict[str, tuple[OraclePart, ...]] = {
     "nothing": (),
     "vertices": ("vertices",),
     "rewards": ("rewards",),
@@ -29,41 +30,52 @@ REPLACED: dict[str, tuple[Truth, ...]] = {
 
 
 class AgentWithOracle:
-    """A trained Skipper agent that can be put together anew with some parts replaced by the truth."""
+    """A trained Skipper whose planning can be changed, and parts of which ground truth can replace."""
 
-    def __init__(self, config: RunConfig, weights: dict[str, Array], world: WorldConfig) -> None:
-        if not config.agent.startswith("skipper"):
-            raise ValueError(f"{config.agent!r} does not plan, so there is nothing to replace in it")
-        self._config, self._weights, self._spec = config, weights, environment_spec(world)
+    def __init__(self, config: RunConfig, weights: dict[str, Array], world: Any) -> None:
+        if not isinstance(config, SkipperConfig):
+            raise ValueError(f"{config.agent!r} does not plan, so it has no parts to replace")
+        self.family = find_family(config.env)
+        self._spec, self._weights = self.family.spec(world), weights
+        used, _ = supported(config, self._spec)
+        assert isinstance(used, SkipperConfig)
+        self._config = used
 
-    def with_truth(self, truth: tuple[Truth, ...], seed: int) -> SkipperActor:
-        """The agent with ``truth`` in place of what it learned, and a new random stream.
+    def with_oracle(self, parts: tuple[OraclePart, ...], seed: int) -> SkipperActor:
+        """The agent with ground truth in place of ``parts``, and a new random stream.
 
-        True vertices are told apart by their states, not by learned descriptions.
+        True vertices are matched by observations, not by learned descriptions.
         """
-        told_apart = {"match_observations": True} if "vertices" in truth else {}
-        return self.planning(seed, oracle_parts=truth, **told_apart)
+        if self._spec.oracle is None:
+            raise ValueError(f"the environment {self.family.name!r} offers no ground truth to compare with")
+        matched = {"match_observations": True} if "vertices" in parts else {}
+        return self.with_planning(seed, oracle_parts=parts, **matched)
 
-    def planning(self, seed: int, **changes: Any) -> SkipperActor:
-        """The agent with other settings of planning, and a new random stream."""
+    def with_planning(self, seed: int, **changes: Any) -> SkipperActor:
+        """The agent with other planning settings, and a new random stream."""
         config = replace(self._config, planning=replace(self._config.planning, **changes))
         return play_skipper(config, self._spec, self._weights, np.random.default_rng(seed))
 
 
-def load_with_oracle(path: Path, world: WorldConfig | None = None) -> AgentWithOracle:
-    """The agent of a run folder, in its own world or in another one of the same size."""
+def load_with_oracle(path: Path, world: Any = None) -> AgentWithOracle:
+    """The agent of a run folder, in its own world or in another one with observations of the same shape."""
     config = read_config(path)
-    return AgentWithOracle(config, read_weights(path, config), world or config.world)
+    return AgentWithOracle(config, read_weights(path), config.world if world is None else world)
 
 
-def diagnose(agent: AgentWithOracle, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Summary]]:
+def substitute(agent: AgentWithOracle, sets: dict[str, TaskSet], seed: int) -> dict[str, dict[str, Summary]]:
     """Success on every set of tasks, for every replacement."""
     return {
-        name: {level: summarise(play(agent.with_truth(truth, seed), tasks, seed)) for level, tasks in sets.items()}
-        for name, truth in REPLACED.items()
+        name: {
+            level: summarise(play(agent.with_oracle(parts, seed), agent.family, tasks, seed))
+            for level, tasks in sets.items()
+        }
+        for name, parts in REPLACED.items()
     }
 
 
-def measure(agent: AgentWithOracle, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Any]]:
-    """Errors of estimates, walks, plans and generator on every set of tasks, nothing replaced."""
-    return {level: measure_truth(agent.with_truth((), seed), tasks, seed) for level, tasks in sets.items()}
+def measure(agent: AgentWithOracle, sets: dict[str, TaskSet], seed: int) -> dict[str, dict[str, Any]]:
+    """Errors of estimates, walks, plans and generator on every set of tasks, with nothing replaced."""
+    return {
+        level: measure_truth(agent.with_oracle((), seed), agent.family, tasks, seed) for level, tasks in sets.items()
+    }

@@ -1,5 +1,6 @@
 """Figures. The only module that imports the plotting library."""
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,86 +11,114 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from skipper.envs.lava.layout import AGENT, AGENT_COLOUR, EMPTY, GOAL, LAVA, WALL
-from skipper.envs.lava.oracle import optimal_path
-from skipper.envs.lava.render import TILE, render_rgb
-from skipper.envs.lava.tasks import Tasks
+from skipper.envs.registry import Family, TaskSet
 from skipper.planning.prune import EdgeStatus
-from skipper.types import CURRENT, Array
+from skipper.types import Array, scene_of
+
+Spots = Callable[[Sequence[int]], tuple[Array, Array]]  # cells to the coordinates of their centres
+CURRENT = 0  # index of the current state in every plan
+LAST_FRAMES = 3  # frames that an animation stays on the end of its episode
 
 
-def draw_task(axes: Axes, tasks: Tasks, row: int) -> int:
-    """One task as people know it from MiniGrid, with an optimal path dotted on it; returns the path's steps."""
-    world, path = tasks.world, optimal_path(tasks, row)
-    observation = tasks.observe(np.array([row]), path[:1])[0]
-    axes.imshow(render_rgb(observation, TILE), extent=(0, world.width, world.height, 0), interpolation="nearest")
-    x, y = path // world.height + 0.5, path % world.height + 0.5
-    axes.plot(x, y, linestyle=":", linewidth=2, color="deepskyblue")
+def draw_task(axes: Axes, family: Family, tasks: TaskSet, row: int) -> int | None:
+    """Draw one task, with an optimal path dotted on it where ground truth knows one; returns the path's steps."""
+    board, truth = family.board(tasks, row), family.truth(tasks)
+    extent = (0, board.width, board.height, 0)
     axes.set_xticks([])
     axes.set_yticks([])
+    if truth is None:
+        observation, _ = family.vector_env(1, tasks.subset([row]), tasks.world, one_each=True).reset(seed=0)
+        axes.imshow(family.draw(observation[0]), extent=extent, interpolation="nearest")
+        return None
+    path = truth.optimal_path(row)
+    seen = truth.observe(np.full(len(path), row), path)
+    axes.imshow(family.draw(seen[0]), extent=extent, interpolation="nearest")
+    cells = scene_of(family.spec(tasks.world)).agent_cell(seen)
+    axes.plot(*_centres(board.height)(cells), linestyle=":", linewidth=2, color="deepskyblue")
     return len(path) - 1
 
 
-def draw_tasks(sets: Mapping[str, Tasks], path: Path) -> None:
-    """A picture with the first task of every set, side by side."""
+def draw_tasks(family: Family, sets: Mapping[str, TaskSet], path: Path) -> None:
+    """A figure with the first task of every set, side by side."""
     figure = Figure(figsize=(3 * len(sets), 3.4), layout="constrained")
     for axes, (name, tasks) in zip(figure.subplots(1, len(sets), squeeze=False)[0], sets.items(), strict=True):
-        axes.set_title(f"{name}: {draw_task(axes, tasks, 0)} steps")
+        steps = draw_task(axes, family, tasks, 0)
+        axes.set_title(name if steps is None else f"{name}: {steps} steps")
     figure.savefig(path, dpi=120)
 
 
-def draw_moment(data: Mapping[str, Any], place: int, step: int, path: Path) -> None:
-    """One decision of an exported episode: the proxy problem on its task, in the manner of the paper's Fig. 1."""
-    figure = Figure(figsize=(6, 6.9), layout="constrained")
-    _moment(figure.subplots(), data, data["episodes"][place], step)
+def draw_moment(data: Mapping[str, Any], index: int, step: int, picture: Array, path: Path) -> None:
+    """One decision of an exported episode: the plan on its task, in the manner of the paper's Fig. 1.
+
+    ``picture`` (h, w, 3) shows the observation at that step. A goal that the plan pictures is drawn beside it.
+    """
+    episode = data["episodes"][index]
+    plan = _plan_at(episode, step)
+    pictured = plan is not None and "picture" in plan
+    figure = Figure(figsize=(10 if pictured else 6, 6.9), layout="constrained")
+    axes = figure.subplots(1, 2 if pictured else 1, squeeze=False)[0]
+    _moment(axes[0], data, episode, step, picture)
+    if plan is not None and pictured:
+        axes[1].imshow(decoded_picture(plan["picture"]), interpolation="nearest")
+        axes[1].set(xticks=[], yticks=[], title="goal of the plan")
     figure.legend(loc="outside lower center", ncols=3, facecolor="lightgrey", fontsize=9)
     figure.savefig(path, dpi=120)
 
 
-def animate_episode(data: Mapping[str, Any], place: int, path: Path, per_second: int = 2) -> None:
-    """All decisions of an exported episode, one after the other, as a GIF."""
-    episode = data["episodes"][place]
+def animate_episode(
+    data: Mapping[str, Any], index: int, pictures: Sequence[Array], path: Path, per_second: int = 2
+) -> None:
+    """All decisions of an exported episode as a GIF; ``pictures`` show the observations of its steps and its end."""
+    episode = data["episodes"][index]
     figure = Figure(figsize=(4, 4.4), layout="constrained")
     axes = figure.subplots()
     writer = PillowWriter(fps=per_second)
     with writer.saving(figure, str(path), dpi=80):
-        for step in range(len(episode["steps"]) + 1):
+        for step, picture in enumerate(pictures):
             axes.clear()
-            _moment(axes, data, episode, step)
-            for _ in range(3 if step == len(episode["steps"]) else 1):  # the end is to be seen
+            _moment(axes, data, episode, step, picture)
+            for _ in range(LAST_FRAMES if step == len(pictures) - 1 else 1):
                 writer.grab_frame()
 
 
-def _moment(axes: Axes, data: Mapping[str, Any], episode: Mapping[str, Any], step: int) -> None:
-    """The board before the decision ``step``, or at the end of the episode."""
+def _moment(axes: Axes, data: Mapping[str, Any], episode: Mapping[str, Any], step: int, picture: Array) -> None:
+    """The task before the decision ``step``, or at the end of the episode."""
     width, height, steps = data["width"], data["height"], episode["steps"]
-    moment = steps[step] if step < len(steps) else {"cell": episode["end"], "plan": -1}
-    axes.imshow(_picture(data, episode, moment["cell"]), extent=(0, width, height, 0), interpolation="nearest")
+    moment = steps[step] if step < len(steps) else {"cell": episode["end"]}
+    axes.imshow(picture, extent=(0, width, height, 0), interpolation="nearest")
     axes.set(xticks=[], yticks=[], title=f"step {step} of {len(steps)}: {episode['outcome']}")
-
-    def spots(cells: Sequence[int]) -> tuple[Array, Array]:
-        return np.array(cells) // height + 0.5, np.array(cells) % height + 0.5
-
-    way = [each["cell"] for each in steps[: step + 1]] + [moment["cell"]]
-    axes.plot(*spots(way), color="tomato", linewidth=2, label="way so far")
-    axes.plot(*spots(episode["optimal"]), color="white", linestyle=":", linewidth=1.5, label="optimal path")
-    if moment["plan"] >= 0:
-        _problem(axes, episode, episode["plans"][moment["plan"]], spots)
+    spots = _centres(height)
+    trail = [each["cell"] for each in steps[: step + 1]] + [moment["cell"]]
+    axes.plot(*spots(trail), color="tomato", linewidth=2, label="path so far")
+    if "optimal" in episode:
+        axes.plot(*spots(episode["optimal"]), color="white", linestyle=":", linewidth=1.5, label="optimal path")
+    if (plan := _plan_at(episode, step)) is not None:
+        _draw_plan(axes, episode, plan, spots)
     if "target" in moment:
-        place = spots([moment["target"]])
-        axes.scatter(*place, s=220, marker="*", color="gold", edgecolors="black", zorder=5, label="next target")
+        x, y = spots([moment["target"]])
+        axes.scatter(x, y, s=220, marker="*", color="gold", edgecolors="black", zorder=5, label="next target")
 
 
-def _problem(
-    axes: Axes,
-    episode: Mapping[str, Any],
-    plan: Mapping[str, Any],
-    spots: Callable[[Sequence[int]], tuple[Array, Array]],
-) -> None:
-    """Checkpoints, edges and the plan; delusions in another colour and shape."""
-    known = {cell: place for place, cell in enumerate(episode["truth"]["cells"])}
-    places = [known[cell] for cell in plan["cells"]]
-    possible = np.array(episode["truth"]["distance"])[np.ix_(places, places)] >= 0
+def _draw_plan(axes: Axes, episode: Mapping[str, Any], plan: Mapping[str, Any], spots: Spots) -> None:
+    """Vertices or subgoals, edges where there is a graph, and the route; delusions in another colour and shape."""
+    cells, possible = plan["cells"], _possible(episode, plan)
+    if "status" in plan:
+        _draw_edges(axes, plan, possible, spots)
+    x, y = spots(cells)
+    shown = np.array(plan.get("kept", [1] * len(cells)), bool)
+    shown[CURRENT] = False  # drawn as the agent
+    reached, lost = shown & possible[CURRENT], shown & ~possible[CURRENT]
+    label = "checkpoints" if "status" in plan else "subgoals"
+    if len(cells) > 1:
+        axes.scatter(x[reached], y[reached], s=36, color="white", edgecolors="black", zorder=3, label=label)
+    if lost.any():
+        axes.scatter(x[lost], y[lost], s=50, marker="x", color="orchid", linewidths=2, zorder=4, label="delusions")
+    if len(plan["route"]) > 1:
+        axes.plot(*spots([cells[vertex] for vertex in plan["route"]]), color="deepskyblue", linewidth=3, label="plan")
+
+
+def _draw_edges(axes: Axes, plan: Mapping[str, Any], possible: Array, spots: Spots) -> None:
+    """The edges that pruning kept."""
     kept = np.array([[status == str(int(EdgeStatus.KEPT)) for status in line] for line in plan["status"]])
     for source, target in np.argwhere(kept):
         ends = spots([plan["cells"][source], plan["cells"][target]])
@@ -97,31 +126,44 @@ def _problem(
             axes.plot(*ends, color="white", linewidth=0.5, alpha=0.25)
         else:
             axes.plot(*ends, color="orchid", linewidth=1.2, linestyle="--")
-    x, y = spots(plan["cells"])
-    shown = np.array(plan["kept"], bool)
-    shown[CURRENT] = False  # drawn as the agent
-    reached, lost = shown & possible[CURRENT], shown & ~possible[CURRENT]
-    axes.scatter(x[reached], y[reached], s=36, color="white", edgecolors="black", zorder=3, label="checkpoints")
-    if lost.any():
-        axes.scatter(x[lost], y[lost], s=50, marker="x", color="orchid", linewidths=2, zorder=4, label="delusions")
-    axes.plot(
-        *spots([plan["cells"][vertex] for vertex in plan["route"]]), color="deepskyblue", linewidth=3, label="plan"
-    )
 
 
-def _picture(data: Mapping[str, Any], episode: Mapping[str, Any], cell: int) -> Array:
-    """The board as people know it from MiniGrid."""
-    things = {".": EMPTY, "G": GOAL, "#": WALL if data["dynamics"] == "walls" else LAVA}
-    observation = np.zeros((data["width"] * data["height"], 2), np.uint8)
-    observation[:, 0] = [things[letter] for letter in episode["layout"]]
-    observation[cell] = AGENT, AGENT_COLOUR[observation[cell, 0]]
-    return render_rgb(observation.reshape(data["width"], data["height"], 2), TILE)
+def _plan_at(episode: Mapping[str, Any], step: int) -> Mapping[str, Any] | None:
+    """The plan that the decision ``step`` follows; None where there is none, and at the end."""
+    steps = episode["steps"]
+    index = steps[step]["plan"] if step < len(steps) else -1
+    plan: Mapping[str, Any] | None = episode["plans"][index] if index >= 0 else None
+    return plan
 
 
-def draw_learning_curves(curves: Mapping[str, list[dict[str, Any]]], path: Path) -> None:
+def _possible(episode: Mapping[str, Any], plan: Mapping[str, Any]) -> Array:
+    """(N, N) bool, whether there is a path between two states of a plan; True without ground truth."""
+    count = len(plan["cells"])
+    if "truth" not in episode:
+        return np.ones((count, count), bool)
+    known = {state: index for index, state in enumerate(episode["truth"]["states"])}
+    rows = [known[state] for state in plan["states"]]
+    possible: Array = np.array(episode["truth"]["distance"])[np.ix_(rows, rows)] >= 0
+    return possible
+
+
+def decoded_picture(picture: Mapping[str, Any]) -> Array:
+    """(h, w, 3) uint8 from an exported picture."""
+    pixels = np.frombuffer(base64.b64decode(picture["rgb"]), np.uint8)
+    return pixels.reshape(picture["height"], picture["width"], 3)
+
+
+def _centres(height: int) -> Spots:
+    """Coordinates of the centres of cells, on a grid of this height."""
+    return lambda cells: (np.asarray(cells) // height + 0.5, np.asarray(cells) % height + 0.5)
+
+
+def draw_learning_curves(
+    curves: Mapping[str, list[dict[str, Any]]], path: Path, set_kind: str = "evaluation set"
+) -> None:
     """Success over environment steps with 95% intervals: a panel per set of tasks, a line per run.
 
-    ``curves`` holds the evaluations of each run, as in ``evaluations.jsonl``.
+    ``curves`` holds the evaluations of each run, as in ``evaluations.jsonl``; ``set_kind`` is what sets are called.
     """
     first = next(iter(curves.values()))
     sets = [name for name in first[0] if name != "step"]
@@ -133,7 +175,7 @@ def draw_learning_curves(curves: Mapping[str, list[dict[str, Any]]], path: Path)
             low, middle, high = ([record[name][key] for record in records] for key in ("low", "success", "high"))
             (line,) = axes.plot(steps, middle, label=run)
             axes.fill_between(steps, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
-        axes.set_title("training tasks" if name == "training" else f"unseen, difficulty {name}")
+        axes.set_title("training tasks" if name == "training" else f"unseen, {set_kind} {name}")
         axes.set_xlabel("environment steps")
         axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))

@@ -1,6 +1,6 @@
-"""The lava world again, in plain Python with no table and no kernel: slow, short, and hard to get wrong.
+"""The lava world in plain Python, without tables and kernels: slow, short, and hard to get wrong.
 
-It is the yardstick of the benchmarks and the twin that the fast world is tested against.
+Benchmarks compare with it, and tests check the fast world against it.
 """
 
 import random
@@ -28,7 +28,7 @@ class PlainWorld:
         return cell == self.goal or (cell in self.obstacles and not self.walls)
 
     def move(self, cell: Cell, action: int) -> Cell:
-        """Where the action leads from a cell in which the agent may stand."""
+        """The cell that an action leads to."""
         x, y = cell[0] + MOVES[action][0], cell[1] + MOVES[action][1]
         blocked = self.walls and ((x, y) in self.obstacles or cell in self.obstacles)
         if self.terminal(cell) or blocked or not (0 <= x < self.width and 0 <= y < self.height):
@@ -78,7 +78,7 @@ class PlainWorld:
 
 
 def plain_world(tasks: Tasks, row: int) -> PlainWorld:
-    """The twin of one of the fast tasks."""
+    """The plain twin of one of the fast tasks."""
     world = tasks.world
     obstacles = {(int(x), int(y)) for x, y in np.argwhere(tasks.lava()[row])}
     goal = divmod(int(tasks.table.goal[row]), world.height)
@@ -86,7 +86,7 @@ def plain_world(tasks: Tasks, row: int) -> PlainWorld:
 
 
 def draw_plain(width: int, height: int, difficulty: float, rng: random.Random) -> tuple[PlainWorld, Cell]:
-    """A random world and its start, by the same recipe as the fast layouts (other random numbers)."""
+    """A random world and its start, drawn by the same rules as the fast layouts, from other random numbers."""
     lava_cells = int(difficulty * (width - 2) * height)
     while True:
         side = rng.randrange(2) * (width - 1)

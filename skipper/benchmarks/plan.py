@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
-from skipper.envs.lava.family import environment_spec
-from skipper.envs.lava.tasks import evaluation_tasks
+from skipper.envs.registry import find_family
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import observations_tensor, seeded_initialisation
@@ -37,7 +37,7 @@ SCENES = 2048  # more than fit into the cache of partial states
 class Rehearsal(FrozenNetwork):
     """Imagines, and then returns distinct cells of the scene in place of those that an untrained generator gives."""
 
-    def __init__(self, network: SkipperNetwork, config: RunConfig, spec: EnvironmentSpec) -> None:
+    def __init__(self, network: SkipperNetwork, config: SkipperConfig, spec: EnvironmentSpec) -> None:
         super().__init__(network, config, spec, edge_cache=True)
         self._rng = np.random.default_rng(config.seed)
 
@@ -75,7 +75,9 @@ def bench_plan(policy: SkipperPolicy, seconds: float) -> dict[str, Any]:
 
 def untrained(config: RunConfig) -> SkipperPolicy:
     """The policy of an untrained network, as it would be evaluated."""
-    spec = environment_spec(config.world)
+    if not isinstance(config, SkipperConfig):
+        raise ValueError(f"{config.agent!r} does not plan")
+    spec = find_family(config.env).spec(config.world)
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
     frozen = Rehearsal(network, config, spec)
@@ -92,15 +94,18 @@ def trained(run: Path) -> SkipperPolicy:
 
 def _works(policy: SkipperPolicy, batch: int, plans: int) -> dict[str, Callable[[], Any]]:
     """The plans of an episode in ``batch`` scenes at once, in total and by phase; another episode at every call."""
-    world = policy.config.world
-    tasks = evaluation_tasks(world, world.difficulty, SCENES, seed=0)
-    table, rows, environments = tasks.table, np.arange(SCENES).reshape(-1, batch), np.arange(batch)
+    config, family = policy.config, find_family(policy.config.env)
+    tasks = family.training_evaluation(config.world, None, SCENES, seed=0)
+    truth, rows, environments = family.truth(tasks), np.arange(SCENES).reshape(-1, batch), np.arange(batch)
+    if truth is None:
+        raise ValueError(f"the benchmark needs ground truth, which the environment {config.env!r} does not offer")
+    reachable = [truth.reachable(row) for row in range(SCENES)]
 
     def walk(some: Array) -> list[tuple[Array, Array]]:
         """Observations and goals at each plan."""
-        goal = tasks.observe(some, table.goal[some])
-        places = (table.starts[some, plan % table.start_count[some]] for plan in range(plans))
-        return [(tasks.observe(some, cells), goal) for cells in places]
+        goal = truth.observe(some, truth.goals()[some])
+        states = (np.array([reachable[row][plan % len(reachable[row])] for row in some]) for plan in range(plans))
+        return [(truth.observe(some, here), goal) for here in states]
 
     walks = cycle([walk(some) for some in rows])
 

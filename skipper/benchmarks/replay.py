@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skipper.benchmarks.machine import describe_machine
-from skipper.config import ReplayConfig
+from skipper.config import HindsightConfig
 from skipper.replay.all_pairs import AllPairsSampler
 from skipper.replay.episodes import Episode
 from skipper.replay.prioritized import PrioritizedSampler
@@ -20,7 +20,7 @@ def bench_replay(samples: int, batch: int) -> dict[str, Any]:
     """Store episodes with ``samples`` hindsight samples, then draw and update batches of them."""
     rng = np.random.default_rng(0)
     # Relabelling drops duplicates, so a transition has slightly fewer than its four targets.
-    config = ReplayConfig(capacity=samples // 3 + STEPS + 1)
+    config = HindsightConfig(capacity=samples // 3 + STEPS + 1)
     store = EpisodeStore(config.capacity, SHAPE)
     prioritized, all_pairs = PrioritizedSampler(store, config, rng), AllPairsSampler(store, config, 0.99)
     pool = [

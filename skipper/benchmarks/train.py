@@ -6,15 +6,13 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from skipper.agents.registry import learner_kind
+from skipper.agents.registry import agent_kind
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.update_process import UpdaterProcess
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
-from skipper.envs.lava.family import environment_spec
-from skipper.envs.lava.tasks import training_tasks
-from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.envs.registry import find_family
 from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.training.loop import Loop
 
@@ -44,8 +42,10 @@ class Stopwatch:
 def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     """Environment steps, updates and pairs per second over ``seconds``, shares of time, and peak memory."""
     configure_threads(config.network_threads)
-    learner = learner_kind(config.agent).train(config, environment_spec(config.world))
-    envs = LavaVectorEnv(config.environments, tasks=training_tasks(config.world, config.tasks, config.seed))
+    family = find_family(config.env)
+    learner = agent_kind(config.agent).load().train(config, family.spec(config.world))
+    tasks = family.training_tasks(config.world, config.tasks, config.seed)
+    envs = family.vector_env(config.environments, tasks, config.world)
     loop = Loop(learner, envs, replace(config.learning, learning_starts=WARM_UP), config.seed)
     while loop.step < WARM_UP + 20 * config.learning.steps_per_update:
         loop.advance()

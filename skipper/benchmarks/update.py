@@ -13,16 +13,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from skipper.agents.registry import learner_kind
+from skipper.agents.registry import agent_kind
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.config import RunConfig
-from skipper.envs.lava.family import environment_spec
-from skipper.envs.lava.tasks import training_tasks
-from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.envs.registry import find_family
 from skipper.nets.layers import seeded_initialisation
-from skipper.presets import preset
 from skipper.runtime.threads import configure_threads
+from skipper.training.configure import configure
 from skipper.training.loop import Loop
 from skipper.types import Learner
 
@@ -80,8 +79,10 @@ def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict
 
 def learner_with_experience(config: RunConfig) -> Learner:
     """A learner with a few thousand stored transitions of its first, random, steps."""
-    learner = learner_kind(config.agent).train(config, environment_spec(config.world))
-    envs = LavaVectorEnv(config.environments, tasks=training_tasks(config.world, config.tasks, config.seed))
+    family = find_family(config.env)
+    learner = agent_kind(config.agent).load().train(config, family.spec(config.world))
+    tasks = family.training_tasks(config.world, config.tasks, config.seed)
+    envs = family.vector_env(config.environments, tasks, config.world)
     loop = Loop(learner, envs, replace(config.learning, learning_starts=STEPS), config.seed)
     while loop.step < STEPS:
         loop.advance()
@@ -90,11 +91,12 @@ def learner_with_experience(config: RunConfig) -> Learner:
 
 def bench_update(name: str, seconds: float) -> dict[str, Any]:
     """One update of Skipper at the preset ``name``, and one of the model-free baseline."""
-    config = preset(name, "skipper-goal")  # learns like all variants, and acts without planning
+    config = configure(name, "skipper-goal")  # learns like all variants, and acts without planning
+    assert isinstance(config, SkipperConfig)
     configure_threads(config.network_threads)
     # The operations can be recorded in this process only.
     config = replace(config, learning=replace(config.learning, updater_process=False))
-    modelfree = learner_with_experience(preset(name, "modelfree"))
+    modelfree = learner_with_experience(configure(name, "modelfree"))
     return {
         "machine": describe_machine(),
         "matmul_gflops": matmul_gflops(seconds),

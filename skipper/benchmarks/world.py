@@ -1,8 +1,8 @@
-"""How fast the lava world is, beside its plain-Python twin in the same run."""
+"""Speed of the lava world, compared with its plain-Python twin in the same run."""
 
 import random
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +12,7 @@ from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.plain import draw_plain
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.env import LavaWorldEnv
+from skipper.envs.lava.family import LavaOptions
 from skipper.envs.lava.layout import Rules, draw_tasks, empty_table
 from skipper.envs.lava.oracle import action_values, shortest_distances
 from skipper.envs.lava.tasks import training_tasks
@@ -23,7 +24,7 @@ TASKS = 50
 
 
 def _rate(work: Callable[[], int], seconds: float) -> float:
-    """Units of work per second; the first call compiles and warms caches, and is not timed."""
+    """Units of work per second; the first call, which compiles and warms caches, is not timed."""
     work()
     done, begin = 0, perf_counter()
     while (elapsed := perf_counter() - begin) < seconds:
@@ -108,6 +109,11 @@ def _plain_oracle(world: LavaConfig) -> Callable[[], int]:
         return 1
 
     return work
+
+
+def benchmark_world(options: LavaOptions, difficulty: float) -> LavaConfig:
+    """The paper's world with ``options`` and another density of lava."""
+    return replace(options.changed(LavaConfig()), difficulty=difficulty)
 
 
 def bench_world(world: LavaConfig, seconds: float) -> dict[str, Any]:

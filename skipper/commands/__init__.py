@@ -1,1 +1,1 @@
-"""The commands of ``skipper``, by what they are for; ``cli.py`` puts them together."""
+"""The commands of ``skipper``, one file each; ``cli.py`` puts them together."""

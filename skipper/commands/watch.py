@@ -1,57 +1,61 @@
-"""The command that shows an agent think."""
+"""``skipper watch``: a page that shows an agent think."""
 
 import json
 import webbrowser
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console
 
-from skipper.commands.shared import has_screen
+from skipper.commands.options import RunArgument, has_screen
 from skipper.training.load import load
+
+if TYPE_CHECKING:
+    from skipper.viewer.gallery import Gallery
 
 
 @dataclass(frozen=True)
 class Watch:
-    """See an agent think: its episodes as one HTML page that needs nothing else.
+    """Show an agent think: its episodes on one self-contained HTML page.
 
-    Each step shows the proxy problem, the plan, the target and what is looked at, beside the truth. Space plays, arrows
-    step; --each makes a gallery in which failures can be browsed.
+    Each step shows the proxy problem, the plan, the target and the attention, compared with the truth. Space plays,
+    arrow keys step; --each makes a gallery of successes and failures.
 
     Examples: skipper watch pretrained/skipper-regen-50 --difficulty 0.45 --task 7 --out plan.html
               skipper watch pretrained/skipper-regen-50 --each 4 --out gallery.html
               skipper watch runs/first --task 7 --gif episode.gif --png 3
     """
 
-    run_folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(name="run", metavar="RUN")]
+    run_folder: RunArgument
     """Folder of a trained agent."""
     agent: str | None = None
-    """Another variant of Skipper, like skipper-once, that plays with the networks of the run."""
-    difficulty: float = 0.45
-    """Density of lava of the unseen tasks."""
+    """Another variant of Skipper, such as skipper-once, that plays with the run's networks."""
+    set: Annotated[str | None, tyro.conf.arg(aliases=["--difficulty"])] = None
+    """Evaluation set of the tasks, for the lava world a difficulty; by default one in the middle."""
     task: tuple[int, ...] = (0,)
     """Numbers of the tasks to play, from 0."""
     each: int | None = None
-    """Instead of these: so many successes, deaths and timeouts, as far as 400 tasks have them."""
+    """Instead of --task: this many successes, deaths and timeouts, as far as the first 400 tasks have them."""
     seed: int = 0
-    """Decides the tasks, as in "skipper evaluate", and all that happens in them."""
+    """Decides the tasks, as in "skipper evaluate", and everything that happens in them."""
     out: Path = Path("plan.html")
-    """Where the page goes."""
+    """The page."""
     json: Path | None = None
-    """Also write what the page shows, as JSON."""
+    """Also write the content of the page as JSON."""
     episode: int = 0
-    """Which of the page's episodes, from 0, --gif and --png draw."""
+    """The episode of the page, from 0, that --gif and --png draw."""
     gif: Path | None = None
-    """Also write an episode as a moving picture."""
+    """Also write an episode as an animation."""
     png: int | None = None
-    """Also draw this step of an episode, beside the page under the same name with .png."""
+    """Also draw this step of an episode, to the path of the page with the suffix .png."""
     browser: bool = field(default_factory=has_screen)
-    """Open the page; by default where there is a screen and somebody at the keyboard."""
+    """Open the page; by default if there is a screen and a terminal."""
 
     def run(self) -> None:
-        """Play, and write what was asked for."""
+        """Play, and write all files."""
         from skipper.viewer.gallery import gallery
         from skipper.viewer.record import to_html
 
@@ -60,39 +64,39 @@ class Watch:
         if not self.task or min(self.task) < 0:
             raise ValueError(f"--task wants numbers from 0, got {' '.join(map(str, self.task)) or 'none'}")
         loaded = load(self.run_folder, self.seed, self.agent, explain=True)
-        name = self.run_folder.resolve().name
-        data = gallery(name, loaded, self.task, self.each, difficulty=self.difficulty, seed=self.seed)
+        shown = gallery(self.run_folder.resolve().name, loaded, self.set, self.task, self.each, seed=self.seed)
         for path in (self.out, self.json, self.gif):
             if path:
                 path.parent.mkdir(parents=True, exist_ok=True)
-        self.out.write_text(to_html(data), encoding="utf-8")
+        self.out.write_text(to_html(shown.data), encoding="utf-8")
         if self.json:
-            self.json.write_text(json.dumps(data, indent=1), encoding="utf-8")
+            self.json.write_text(json.dumps(shown.data, indent=1), encoding="utf-8")
         console = Console()
-        for path in (self.out, self.json, *self._pictures(data)):
+        for path in (self.out, self.json, *self._pictures(shown)):
             if path:
                 console.print(f"wrote {path}", soft_wrap=True)
-        for episode in data["episodes"]:
+        for episode in shown.data["episodes"]:
             console.print(f"{episode['name']}: {episode['outcome']} after {len(episode['steps'])} steps")
         if self.browser:
             webbrowser.open(self.out.resolve().as_uri())
 
-    def _pictures(self, data: dict[str, Any]) -> list[Path]:
-        """Draw what was asked for."""
-        drawn: list[Path] = []
+    def _pictures(self, shown: "Gallery") -> Iterator[Path]:
+        """Draw what --png and --gif name."""
         if self.gif is None and self.png is None:
-            return drawn
-        if not 0 <= self.episode < len(data["episodes"]):
-            raise ValueError(f"--episode wants one of the {len(data['episodes'])} episodes, from 0, got {self.episode}")
+            return
+        episodes = shown.data["episodes"]
+        if not 0 <= self.episode < len(episodes):
+            raise ValueError(f"--episode wants one of the {len(episodes)} episodes, from 0, got {self.episode}")
         from skipper.analysis.plots import animate_episode, draw_moment  # matplotlib is slow to import
 
+        pictures = shown.pictures(self.episode)
         if self.png is not None:
-            last = len(data["episodes"][self.episode]["steps"])
+            last = len(pictures) - 1
             if not 0 <= self.png <= last:
                 raise ValueError(f"--png wants a step of the episode, 0 to {last}, got {self.png}")
-            drawn.append(self.out.with_suffix(".png"))
-            draw_moment(data, self.episode, self.png, drawn[-1])
+            path = self.out.with_suffix(".png")
+            draw_moment(shown.data, self.episode, self.png, pictures[self.png], path)
+            yield path
         if self.gif is not None:
-            drawn.append(self.gif)
-            animate_episode(data, self.episode, self.gif)
-        return drawn
+            animate_episode(shown.data, self.episode, pictures, self.gif)
+            yield self.gif

@@ -1,9 +1,9 @@
-"""Environment families by name: all that training, evaluation, analysis, figures, viewer and commands know of one.
+"""Environment families by name: everything that training, evaluation, analysis, figures and the viewer know of one.
 
-A family offers what it can. Where it returns None (no ground truth, no task stream), whatever needs it is off.
+A family offers what it can. Without ground truth, symmetries or a scene, whatever needs them is off.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from skipper.config import WorldConfig, nearest_name
@@ -25,7 +25,7 @@ class TaskSet(Protocol):
 
 
 class Board(NamedTuple):
-    """What the viewer draws of one task: a character per cell, and what the characters mean."""
+    """The map of one task as the viewer draws it: one character per cell."""
 
     width: int
     height: int
@@ -41,6 +41,9 @@ class TaskTruth(Protocol):
     def observe(self, rows: Array, states: Array) -> Array:
         """(B, W, H, C) observations of ``states`` (B,) of the tasks ``rows`` (B,)."""
 
+    def state_of(self, rows: Array, observations: Array) -> Array:
+        """(B,) the states of the tasks ``rows`` (B,) that observations (B, W, H, C) show: the inverse of ``observe``."""
+
     def starts(self) -> Array:
         """(N,) the tasks' own start states."""
 
@@ -48,16 +51,19 @@ class TaskTruth(Protocol):
         """(N,) the tasks' goal states."""
 
     def free(self) -> Array:
-        """(N, S) bool, non-terminal states in which an agent may be, reachable or not."""
+        """(N, S) bool, non-terminal states that an agent can be in, reachable or not."""
 
     def reachable(self, row: int) -> Array:
         """(R,) the non-terminal states that task ``row`` reaches from its start."""
 
+    def successors(self, rows: Array, states: Array, actions: Array) -> Array:
+        """(B,) the states that ``actions`` (B,) lead to from ``states`` (B,), where actions have their intended effect."""
+
     def distances(self, rows: Array, sources: Array) -> Array:
-        """(B, S) fewest steps from ``sources`` (B,) of the tasks ``rows`` (B,) to every state, ``inf`` where none."""
+        """(B, S) fewest steps from ``sources`` (B,) of the tasks ``rows`` (B,) to every state, ``inf`` without a path."""
 
     def walks(self, rows: Array, targets: Array, actions: Array) -> tuple[Array, Array]:
-        """Probability of reaching ``targets`` (Q,) with ``actions`` (Q, S) from every state, and the expected steps."""
+        """(Q, S) probability of reaching ``targets`` (Q,) with ``actions`` (Q, S) from every state, and expected steps."""
 
     def optimal_path(self, row: int) -> Array:
         """(L,) states of an optimal path of task ``row`` from its start to its goal, both included."""
@@ -70,7 +76,11 @@ class Family(Protocol):
     config_type: type[WorldConfig]  # its block of a run's configuration
     options_type: type[Any]  # dataclass of command-line options with ``changed(world) -> world``
     actions: tuple[str, ...]  # their names
-    cell_colours: dict[str, str]  # of the characters of a ``Board``, as "#rrggbb"
+    cell_colours: Mapping[str, str]  # of the characters of a ``Board``, as "#rrggbb"
+    cell_marks: Mapping[
+        str, str
+    ]  # SVG paths drawn on these cells, of size 1 from their upper left corner; may be empty
+    set_kind: str  # what the names of evaluation sets are, such as "difficulty"
 
     def world(self, preset: str) -> Any:
         """The world that a preset trains in."""
@@ -82,7 +92,7 @@ class Family(Protocol):
         """``count`` different training tasks; another seed gives another set."""
 
     def vector_env(self, num_envs: int, tasks: TaskSet | None, world: Any, *, one_each: bool = False) -> Worlds:
-        """Environments that play random ones of ``tasks``, or ``one_each``; None for a new task every episode."""
+        """Environments that draw one of ``tasks`` per episode, or keep ``one_each``; None: a new task every episode."""
 
     def evaluation_names(self, world: Any) -> tuple[str, ...]:
         """Names of the evaluation sets."""
@@ -91,22 +101,22 @@ class Family(Protocol):
         """``count`` unseen tasks of the set ``name``; another seed gives other tasks."""
 
     def training_evaluation(self, world: Any, tasks: TaskSet | None, count: int, seed: int) -> TaskSet:
-        """Training tasks as they are evaluated; None for tasks like those of a stream."""
+        """Training tasks as they are evaluated; None: ``count`` tasks of the stream."""
 
     def success(self, reward: Array, terminated: Array) -> Array:
-        """(B,) bool, whether a step with these rewards and ends solved its task."""
+        """(B,) bool, whether a step with these rewards and terminations solved its task."""
 
     def draw(self, observation: Array) -> Array:
-        """(h, w, 3) uint8 picture of an observation (W, H, C)."""
+        """(h, w, 3) uint8 picture of an observation (W, H, C); cells are squares of equal size."""
 
     def board(self, tasks: TaskSet, row: int) -> Board:
-        """What the viewer shows of a task."""
+        """The map of a task."""
 
     def truth(self, tasks: TaskSet) -> TaskTruth | None:
         """Exact ground truth, where there is one."""
 
     def about(self, world: Any) -> dict[str, str]:
-        """What people should know of this world, for captions."""
+        """What readers of figures and pages should know of this world."""
 
 
 def _lava() -> Family:
@@ -115,12 +125,13 @@ def _lava() -> Family:
     return LAVA
 
 
+DEFAULT_FAMILY = "lava"
 # Loaded on demand: compiled environments take a while to import.
 FAMILIES: dict[str, Callable[[], Family]] = {"lava": _lava}
 
 
 def register_family(name: str, load: Callable[[], Family]) -> None:
-    """Make a family known under ``name``; ``load`` is called when it is first needed."""
+    """Make a family known under ``name``; ``load`` is called when the family is needed."""
     FAMILIES[name] = load
 
 

@@ -1,1 +1,1 @@
-"""Experiments of the paper, their statistics and figures."""
+"""Experiments: definitions, execution and reports."""

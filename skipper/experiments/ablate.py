@@ -1,12 +1,12 @@
-"""What each setting of planning is worth: one set of networks, one change at a time."""
+"""The effect of each planning setting: one set of networks, one change at a time."""
 
 from typing import Any
 
 from skipper.analysis.oracle_substitution import AgentWithOracle
-from skipper.envs.lava.tasks import Tasks
+from skipper.envs.registry import TaskSet
 from skipper.training.evaluate import Summary, play, summarise
 
-# The name of a row, and what is changed in it.
+# Name of a row, and the settings that change in it.
 CHANGES: dict[str, dict[str, Any]] = {
     "nothing": {},
     "no revisit_penalty": {"revisit_penalty": 0.0},
@@ -21,9 +21,12 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
-def ablate(agent: AgentWithOracle, sets: dict[str, Tasks], seed: int) -> dict[str, dict[str, Summary]]:
+def ablate(agent: AgentWithOracle, sets: dict[str, TaskSet], seed: int) -> dict[str, dict[str, Summary]]:
     """Success on every set of tasks, for every change."""
     return {
-        name: {level: summarise(play(agent.planning(seed, **change), tasks, seed)) for level, tasks in sets.items()}
+        name: {
+            level: summarise(play(agent.with_planning(seed, **change), agent.family, tasks, seed))
+            for level, tasks in sets.items()
+        }
         for name, change in CHANGES.items()
     }

@@ -1,15 +1,18 @@
 """From names to a configuration: the one place that knows both agents and environments."""
 
+from dataclasses import replace
 from typing import Any
 
 from skipper.agents.registry import agent_kind
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.config import RunConfig, WorldConfig
-from skipper.envs.registry import find_family
+from skipper.envs.registry import DEFAULT_FAMILY, find_family
 from skipper.schema import from_dict, migrated
+from skipper.types import EnvironmentSpec
 
 
 def configure(
-    preset: str = "fast", agent: str = "skipper-regen", env: str = "lava", world: WorldConfig | None = None
+    preset: str = "fast", agent: str = "skipper-regen", env: str = DEFAULT_FAMILY, world: WorldConfig | None = None
 ) -> RunConfig:
     """The configuration that a run starts from, by default in the world that the preset names."""
     world = find_family(env).world(preset) if world is None else world
@@ -20,10 +23,38 @@ def parse_config(data: Any, schema: int, where: str) -> RunConfig:
     """A configuration from JSON values of any schema, with the blocks of its agent and its environment."""
     if not isinstance(data, dict):
         raise ValueError(f"{where}: wanted an object, got {data!r:.60}")
-    names = {name: data.get(name, default) for name, default in (("agent", None), ("env", "lava"))}
+    names = {name: data.get(name, default) for name, default in (("agent", None), ("env", DEFAULT_FAMILY))}
     for name, value in names.items():
         if not isinstance(value, str):
             raise ValueError(f"{where}.{name}: wanted str, got {value!r:.60}")
     kind = agent_kind(str(names["agent"])).config_type
     blocks = {"world": find_family(str(names["env"])).config_type}
     return from_dict(kind, migrated(data, schema, kind), where, blocks)
+
+
+def supported(config: RunConfig, spec: EnvironmentSpec) -> tuple[RunConfig, list[str]]:
+    """The configuration without the settings that the environment cannot support, and a line about each of them.
+
+    Refused where the agent cannot do without: Skipper draws imagined states, and ground truth has no substitute.
+    """
+    notes = []
+    if spec.symmetries is None and config.learning.symmetries:
+        config = replace(config, learning=replace(config.learning, symmetries=False))
+        notes.append(f"no symmetries: the environment {config.env!r} offers none, so learning.symmetries is off")
+    if spec.examples is None and config.network.scaled_start:
+        config = replace(config, network=replace(config.network, scaled_start=False))
+        notes.append(f"no examples: the environment {config.env!r} offers none, so network.scaled_start is off")
+    if isinstance(config, SkipperConfig):
+        if spec.scene is None:
+            raise ValueError(
+                f"{config.agent!r} draws the states that it imagines, so it needs an environment with a scene; "
+                f"{config.env!r} offers none"
+            )
+        if spec.oracle is None and (parts := config.planning.oracle_parts):
+            raise ValueError(
+                f"oracle_parts ({', '.join(parts)}) need an environment with an oracle; {config.env!r} offers none"
+            )
+        if spec.examples is None and config.generator.flat_description:
+            config = replace(config, generator=replace(config.generator, flat_description=False))
+            notes.append(f"no examples: the environment {config.env!r} offers none, so flat_description is off")
+    return config, notes

@@ -1,32 +1,39 @@
 """A trained agent in two lines, without anything that only training needs."""
 
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from skipper.agents.registry import learner_kind
-from skipper.agents.skipper.policy import SkipperActor
+from skipper.agents.registry import KINDS, agent_kind
 from skipper.config import RunConfig
-from skipper.envs.lava.family import environment_spec
-from skipper.planning.proxy import ProxyProblem
-from skipper.presets import VARIANTS, as_variant
+from skipper.envs.registry import find_family
+from skipper.training.configure import supported
 from skipper.training.run_folder import read_config, read_weights
-from skipper.types import Agent, Array, TimeStep, scene_of
+from skipper.types import Agent, Array, EnvironmentSpec, Plan, TimeStep
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """An agent that can show its plans without acting on them."""
+
+    def plan(self, observation: Array, goal: Array) -> Plan:
+        """The plans for observations and goals (B, W, H, C) at the beginning of an episode."""
 
 
 class LoadedAgent:
     """A trained agent that acts on single observations or on batches of them."""
 
-    def __init__(self, config: RunConfig, agent: Agent) -> None:
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec, agent: Agent) -> None:
         self.config, self.agent = config, agent
-        self._spec = environment_spec(config.world)
+        self._spec = spec
         self._first = True
 
     def act(self, observation: Array, goal: Array | None = None, first: Array | None = None) -> int | Array:
         """The action for an observation (W, H, C), or the actions (B,) for a batch (B, W, H, C).
 
-        ``goal`` is the goal's observation, ``info["goal"]`` of the environment; without it, it is read off the scene.
-        ``first`` (B,) says which of a batch begin a new episode; without it, all do after ``reset`` and none else.
+        ``goal`` is the goal's observation, ``info["goal"]`` of the environment; without it, the scene tells the goal.
+        ``first`` (B,) marks the rows of a batch that begin a new episode; by default all rows after ``reset``.
         """
         batch, goals = self._batches(observation, goal)
         first = np.full(len(batch), self._first) if first is None else np.asarray(first, bool)
@@ -34,14 +41,13 @@ class LoadedAgent:
         action = self.agent.act(TimeStep(batch, goals, first)).action
         return int(action[0]) if np.ndim(observation) == 3 else action
 
-    def plan(self, observation: Array, goal: Array | None = None) -> ProxyProblem:
-        """The proxy problem that an agent whose episode begins here solves, with all that is decided in it and why.
+    def plan(self, observation: Array, goal: Array | None = None) -> Plan:
+        """The plans that the agent makes at the beginning of an episode: one for (W, H, C), B for (B, W, H, C).
 
-        For one observation (W, H, C) a batch of one problem, for (B, W, H, C) B problems. The agent's own plan, memory
-        and random stream stay as they are.
+        The agent's current plan, memory and random stream are not changed.
         """
-        if not isinstance(self.agent, SkipperActor):
-            raise ValueError(f"{self.config.agent!r} does not plan; agents that do: {', '.join(sorted(VARIANTS))}")
+        if not isinstance(self.agent, Planner):
+            raise ValueError(f"{self.config.agent!r} does not plan")
         return self.agent.plan(*self._batches(observation, goal))
 
     def _batches(self, observation: Array, goal: Array | None) -> tuple[Array, Array]:
@@ -53,13 +59,14 @@ class LoadedAgent:
         if observation.shape[-3:] != spec.shape or observation.ndim not in (3, 4):
             raise ValueError(f"wanted an observation {spec.shape} or a batch of them, got {observation.shape}")
         batch = observation.reshape(-1, *spec.shape)
-        if goal is None:
-            scene = scene_of(spec)
-            return batch, scene.place_agent(batch, scene.goal_cell(batch)[:, None])[:, 0]
-        return batch, np.broadcast_to(goal, batch.shape)
+        if goal is not None:
+            return batch, np.broadcast_to(goal, batch.shape)
+        if spec.scene is None:
+            raise ValueError(f"wanted the goal too: the environment {self.config.env!r} has no scene that tells it")
+        return batch, spec.scene.place_agent(batch, spec.scene.goal_cell(batch)[:, None])[:, 0]
 
     def reset(self) -> None:
-        """Say that the next observation begins a new episode."""
+        """The next observation begins a new episode."""
         self._first = True
 
 
@@ -68,15 +75,29 @@ def load(
 ) -> LoadedAgent:
     """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
 
-    ``agent`` is another variant of Skipper that is to play with the networks of the run. Asked to ``explain``, its
-    decisions also say what it looked at. With a larger ``ensemble``, its estimates are means over that many
-    symmetric images of what it sees: fewer errors, for as many times the work.
+    ``agent`` names another variant that plays with the networks of the run. With ``explain``, decisions also hold what
+    the agent attends to. Estimates are means over ``ensemble`` symmetric images of each observation, which reduces
+    errors and takes that many times the work.
     """
     path = Path(path)
     config = read_config(path)
-    weights = read_weights(path, config)
-    kind = learner_kind(config.agent)
+    weights = read_weights(path)
+    kind = agent_kind(config.agent)
     if agent is not None:
         config = as_variant(config, agent)
-    spec, rng = environment_spec(config.world), np.random.default_rng(seed)
-    return LoadedAgent(config, kind.play(config, spec, weights, rng, explain=explain, ensemble=ensemble))
+    spec = find_family(config.env).spec(config.world)
+    used, _ = supported(config, spec)
+    rng = np.random.default_rng(seed)
+    player = kind.load().play(used, spec, weights, rng, explain=explain, ensemble=ensemble)
+    return LoadedAgent(config, spec, player)
+
+
+def as_variant(config: RunConfig, agent: str) -> RunConfig:
+    """The configuration with which the networks of a run play as another agent."""
+    convert = agent_kind(config.agent).as_variant
+    if convert is None:
+        others = ", ".join(sorted(name for name, kind in KINDS.items() if kind.as_variant))
+        raise ValueError(
+            f"{config.agent!r} has no variants; only variants of one agent share their networks, such as {others}"
+        )
+    return convert(config, agent)

@@ -1,15 +1,21 @@
 """The loop of acting and learning, for any ``Learner``; evaluation and recording are outside."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from skipper.config import LearningConfig
-from skipper.types import Learner, Stage, StagedLearner, TimeStep, Transition, Worlds
+from skipper.types import Array, Learner, Stage, StagedLearner, TimeStep, Transition, Worlds
 
 ONE_STAGE = (Stage("training", sys.maxsize, charged=True),)
+
+
+def rewarded_end(reward: Array, terminated: Array) -> Array:
+    """(B,) bool, terminated with a reward."""
+    success: Array = terminated & (reward > 0)
+    return success
 
 
 class Loop:
@@ -18,8 +24,16 @@ class Loop:
     ``step`` counts the environment steps that are charged to the run; ``uncharged`` those of the other stages.
     """
 
-    def __init__(self, learner: Learner, envs: Worlds, config: LearningConfig, seed: int) -> None:
-        self.learner, self.envs, self.config = learner, envs, config
+    def __init__(
+        self,
+        learner: Learner,
+        envs: Worlds,
+        config: LearningConfig,
+        seed: int,
+        success: Callable[[Array, Array], Array] = rewarded_end,
+    ) -> None:
+        """``success`` says which steps solved their tasks, from rewards and terminations."""
+        self.learner, self.envs, self.config, self._success = learner, envs, config, success
         self.stages = learner.stages() if isinstance(learner, StagedLearner) else ONE_STAGE
         self.step = self.uncharged = self.updates = 0
         self.stage = self._stage_steps = 0  # index of the stage, and environment steps in it
@@ -47,7 +61,7 @@ class Loop:
         transition = Transition(now.observation, action, reward, next_observation, terminated, truncated)
         self.learner.observe(transition)
         self._timestep = TimeStep(observation, info["goal"], ended)
-        self._count(len(action), int(ended.sum()), int((terminated & (reward > 0)).sum()))
+        self._count(len(action), int(ended.sum()), int(self._success(reward, terminated).sum()))
         return self._learn()
 
     def _begin_stage_when_due(self) -> None:

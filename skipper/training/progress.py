@@ -13,7 +13,7 @@ REFRESH = 0.2  # seconds
 class ProgressDisplay:
     """A bar with steps, speed and time left, and a line of success rates per evaluation.
 
-    Where nobody watches (no terminal), only the lines of evaluations are printed.
+    Without a terminal, only lines are printed.
     """
 
     def __init__(self, steps: int, console: Console | None = None) -> None:
@@ -38,11 +38,11 @@ class ProgressDisplay:
         self._progress.stop()
 
     def say(self, text: str) -> None:
-        """One line above the bar."""
+        """Print one line above the bar."""
         self._progress.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, step: int, metrics: dict[str, float]) -> None:
-        """Move the bar; often called, seldom drawn."""
+        """Update the bar; it is redrawn at most every ``REFRESH`` seconds."""
         if metrics:
             loss = f"loss {metrics['loss']:.4f}" if "loss" in metrics else ""
             self._progress.update(self._task, speed=f"{metrics['steps_per_s']:,.0f} steps/s", loss=loss)
@@ -51,7 +51,7 @@ class ProgressDisplay:
             self._progress.update(self._task, completed=step)
 
     def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
-        """The newest success rates."""
+        """Print the newest success rates."""
         rates = "  ".join(f"{name} {row['success']:.2f}" for name, row in results.items())
         self.say(f"step {step:>9,}  success: {rates}")
         self._progress.update(self._task, completed=step)

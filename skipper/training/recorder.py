@@ -1,4 +1,4 @@
-"""Records of a run: JSON lines, and TensorBoard as a view of them."""
+"""Records of a run: JSON lines, mirrored to TensorBoard."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def read_evaluations(path: Path) -> list[dict[str, Any]]:
 
 
 class Recorder:
-    """Appends records; a resumed run first takes back what its checkpoint did not know of.
+    """Appends records; a resumed run first drops the records that are newer than its checkpoint.
 
     ``evaluations.jsonl`` holds no clock times, so that equal runs write equal files.
     """
@@ -30,37 +30,37 @@ class Recorder:
     def __init__(self, path: Path, position: dict[str, int] | None, step: int) -> None:
         lengths = position or {EVALUATIONS: 0, METRICS: 0}
         if lengths.keys() != {EVALUATIONS, METRICS} or any(type(length) is not int for length in lengths.values()):
-            raise ValueError("the positions of the records are not those of a run")
+            raise ValueError("the checkpoint does not hold the lengths of a run's records")
         for name, length in lengths.items():
             if length and (not (path / name).exists() or (path / name).stat().st_size < length):
-                raise ValueError(f"{path / name} is shorter than its checkpoint remembers; was it edited?")
+                raise ValueError(f"{path / name} is shorter than its checkpoint says; was it edited?")
         self._files: dict[str, TextIO] = {}
         for name, length in lengths.items():
-            self._files[name] = open(path / name, "a", encoding="utf-8")  # noqa: SIM115  stays open for the run
+            self._files[name] = open(path / name, "a", encoding="utf-8")  # noqa: SIM115  open for the whole run
             self._files[name].truncate(length)
         self._path, self._step = path, step
         self._board: Any = None
 
     def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
-        """One evaluation of all sets of tasks."""
+        """Record one evaluation of all sets of tasks."""
         self._write(EVALUATIONS, {"step": step, **results})
         self._scalars(step, {f"success/{name}": summary["success"] for name, summary in results.items()})
 
     def metrics(self, step: int, values: dict[str, float]) -> None:
-        """Losses, throughput and times."""
+        """Record losses, throughput and times."""
         self._write(METRICS, {"step": step, **values})
         self._scalars(step, {f"training/{name}": value for name, value in values.items()})
 
     def position(self) -> dict[str, int]:
-        """How long the files are now, once all of it is safely on the disk."""
+        """Lengths of the files, after flushing them to the disk."""
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
-        # Not tell(): where a file was truncated, it stands beyond the end until something is written.
+        # Not tell(): after a truncation it points beyond the end until something is written.
         return {name: os.fstat(file.fileno()).st_size for name, file in self._files.items()}
 
     def close(self) -> None:
-        """Write out what is pending."""
+        """Close all files."""
         for file in self._files.values():
             file.close()
         if self._board is not None:

@@ -1,4 +1,4 @@
-"""A training run from its configuration to its folder: resumable at any moment, and watched without noticing."""
+"""A training run from its configuration to its folder; it resumes at any moment, and observers do not change it."""
 
 import signal
 import time
@@ -11,58 +11,58 @@ from typing import Any, Protocol
 import numpy as np
 
 from skipper.agents.optimizer import NotFiniteError
-from skipper.agents.registry import learner_kind
+from skipper.agents.registry import agent_kind
 from skipper.config import RunConfig
-from skipper.envs.lava.family import environment_spec
-from skipper.envs.lava.tasks import Tasks, TaskStream, training_tasks
-from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.envs.registry import TaskSet, find_family
 from skipper.runtime.threads import configure_threads
+from skipper.training.configure import supported
 from skipper.training.evaluate import evaluate_learner
 from skipper.training.loop import Loop
 from skipper.training.recorder import Recorder
 from skipper.training.run_folder import RunFolder
+from skipper.types import EnvironmentSpec
 
 
 class Display(Protocol):
-    """Shows a run to whoever waits for it."""
+    """Shows the progress of a run."""
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
 
     def progress(self, step: int, metrics: dict[str, float]) -> None:
-        """How far the run is."""
+        """Show the current step, and new metrics where there are any."""
 
     def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
-        """New success rates."""
+        """Show new success rates."""
 
 
 class Silence:
-    """A display for nobody."""
+    """A display that shows nothing."""
 
     def say(self, text: str) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     def progress(self, step: int, metrics: dict[str, float]) -> None:
-        """Nothing."""
+        """Ignore it."""
 
     def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
-        """Nothing."""
+        """Ignore it."""
 
 
 class Stop:
-    """Whether someone asked the run to end: Ctrl-C or SIGTERM set it, the run looks at it between steps."""
+    """Whether the run should end early: Ctrl-C or SIGTERM set it, the run checks it between steps."""
 
     def __init__(self) -> None:
         self.asked = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Listen for signals meanwhile."""
+        """Handle the signals inside the context."""
 
-        def hear(_number: int, _frame: FrameType | None) -> None:
+        def handle(_number: int, _frame: FrameType | None) -> None:
             self.asked = True
 
-        before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
@@ -71,24 +71,27 @@ class Stop:
 
 
 class Run:
-    """A run under way: the loop, and what is measured, recorded and saved around it."""
+    """A run in progress: the loop, and everything that is measured, recorded and saved around it."""
 
-    def __init__(self, config: RunConfig, folder: RunFolder, display: Display) -> None:
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec, folder: RunFolder, display: Display) -> None:
         self.config, self.folder, self.display = config, folder, display
         configure_threads(config.network_threads)
-        learner = learner_kind(config.agent).train(config, environment_spec(config.world))
-        self.tasks: Tasks | None = training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
-        envs = LavaVectorEnv(config.environments, tasks=self.tasks or TaskStream(config.world))
+        family, world = find_family(config.env), config.world
+        learner = agent_kind(config.agent).load().train(config, spec)
+        self.tasks: TaskSet | None = None
+        if config.tasks:
+            self.tasks = family.training_tasks(world, config.tasks, config.seed)
+        envs = family.vector_env(config.environments, self.tasks, world)
         env_seed = int(np.random.default_rng([config.seed, *b"environments"]).integers(2**32))
-        self.loop = Loop(learner, envs, config.learning, env_seed)
-        self._updates: list[Mapping[str, float]] = []  # metrics that were not looked at yet
-        self._sums: dict[str, Any] = {}  # total and number of each metric since the last record
+        self.loop = Loop(learner, envs, config.learning, env_seed, family.success)
+        self._updates: list[Mapping[str, float]] = []  # metrics that were not read yet
+        self._sums: dict[str, Any] = {}  # sum and count of each metric since the last record
         self._saved = -1  # environment steps of all stages at the newest checkpoint
         self.recorder = self._restore()
         self._clock, self._clock_step = time.monotonic(), self.loop.all_steps
 
     def _restore(self) -> Recorder:
-        """Continue from the newest good checkpoint, if there is one."""
+        """Continue from the newest valid checkpoint, if there is one."""
         recorders: list[Recorder] = []
 
         def restore(state: dict[str, Any]) -> None:
@@ -98,7 +101,7 @@ class Run:
 
         found, refused = self.folder.restore_latest(restore)
         for reason in refused:
-            self.display.say(f"refused: {reason}; the checkpoint before it is used")
+            self.display.say(f"refused: {reason}; using the checkpoint before it")
         if not found:
             return Recorder(self.folder.path, None, 0)
         self._saved = self.loop.all_steps
@@ -106,7 +109,7 @@ class Run:
         return recorders[-1]
 
     def go(self, stop: Stop) -> bool:
-        """Train to the end or until asked to stop; True at the end."""
+        """Train until the end or a request to stop; True at the end."""
         if self.loop.step >= self.config.steps:
             return True
         if self.loop.all_steps == 0:
@@ -125,7 +128,7 @@ class Run:
         return self.loop.step >= self.config.steps
 
     def _passed(self, before: int, now: int, every: int) -> bool:
-        """Whether a multiple of ``every`` or the end was just passed."""
+        """Whether the last step passed a multiple of ``every`` or reached the end."""
         return before // every < now // every or self.loop.step >= self.config.steps
 
     def _record(self, before: int, updates: list[Mapping[str, float]]) -> None:
@@ -152,7 +155,7 @@ class Run:
         self.display.progress(self.loop.step, values)
 
     def _sum_up(self) -> None:
-        """Add the metrics of the last updates to those before; here updates that are still under way are waited for."""
+        """Add the metrics of the last updates to the sums; this waits for updates that are still running."""
         for metrics in self._updates:
             for name, value in [*metrics.items(), ("updates", 1.0)]:
                 total, count = self._sums.get(name, (0.0, 0))
@@ -174,16 +177,22 @@ class Run:
 
 
 def train(config: RunConfig, out: Path, display: Display | None = None, stop: Stop | None = None) -> bool:
-    """Train in the folder ``out``, from where an earlier process left it; False where it was asked to stop early.
+    """Train in the folder ``out``, continuing what it holds; False if the run was stopped early.
 
-    ``stop`` may be set by the caller; without one, Ctrl-C and SIGTERM save and leave.
+    ``stop`` may be set by the caller; without one, Ctrl-C and SIGTERM save and stop. The folder keeps the configuration
+    as it was requested; what the environment does not support is off, and the display says so.
     """
-    learner_kind(config.agent)  # an unknown agent is refused before anything is written
+    # Refuse what cannot run before anything is written.
+    agent_kind(config.agent)
+    spec = find_family(config.env).spec(config.world)
+    used, notes = supported(config, spec)
     display = display or Silence()
     listen = stop is None
     stop = stop or Stop()
     with RunFolder(out, config) as folder:
-        run = Run(config, folder, display)
+        for note in notes:
+            display.say(note)
+        run = Run(used, spec, folder, display)
         with closing(run.recorder):
             try:
                 if listen:

@@ -1,1 +1,1 @@
-"""Pages on which people see agents think."""
+"""Pages that show how agents plan and act."""

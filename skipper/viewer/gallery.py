@@ -1,35 +1,54 @@
-"""From an agent to the page of its episodes: which are shown, and what they are called."""
+"""From an agent to the page of its episodes: which ones are shown, and under which names."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from skipper.envs.lava.tasks import Tasks, evaluation_tasks
+from skipper.agents.skipper.config import SkipperConfig
+from skipper.config import RunConfig
+from skipper.envs.registry import Family, TaskSet, find_family
 from skipper.training.load import LoadedAgent
 from skipper.types import Array
-from skipper.viewer.record import Json, page_data, record
+from skipper.viewer.record import Json, Recording, page_data, record
 
 OUTCOMES = ("success", "death", "timeout")
-ENOUGH = 400  # tasks that are looked through, at most, for episodes of every outcome
+MOST_TASKS = 400  # tasks that are searched for episodes of every outcome
 BATCH = 50
 
 
-def episodes_of(loaded: LoadedAgent, tasks: Tasks, rows: Array, seed: int) -> list[Json]:
+class Gallery(NamedTuple):
+    """Episodes for a page, and pictures of them on demand."""
+
+    data: Json
+    observations: list[list[Array]]  # of each episode: (W, H, C) per step, and the last
+    family: Family
+
+    def pictures(self, index: int) -> list[Array]:
+        """(h, w, 3) each: the steps of an episode, and its end."""
+        return [self.family.draw(seen) for seen in self.observations[index]]
+
+
+def episodes_of(loaded: LoadedAgent, tasks: TaskSet, rows: Array, seed: int) -> list[Recording]:
     """The episodes of the tasks ``rows``, named by their numbers."""
-    recorded = record(loaded.agent, tasks.subset(rows), seed)
-    return [{"name": f"task {row}", **episode} for row, episode in zip(rows, recorded, strict=True)]
+    recorded = record(loaded.agent, find_family(loaded.config.env), tasks.subset(rows), seed)
+    return [
+        recording._replace(episode={"name": f"task {row}", **recording.episode})
+        for row, recording in zip(rows, recorded, strict=True)
+    ]
 
 
-def some_of_each(loaded: LoadedAgent, tasks: Tasks, each: int, seed: int) -> list[Json]:
+def some_of_each(loaded: LoadedAgent, tasks: TaskSet, each: int, seed: int) -> list[Recording]:
     """The first ``each`` successes, deaths and timeouts, or as many as there are among the tasks."""
-    found: dict[str, list[Json]] = {outcome: [] for outcome in OUTCOMES}
+    found: dict[str, list[Recording]] = {outcome: [] for outcome in OUTCOMES}
     for rows in _batches(len(tasks)):
-        for episode in episodes_of(loaded, tasks, rows, seed):
-            if len(found[episode["outcome"]]) < each:
-                found[episode["outcome"]].append(episode)
-        if all(len(episodes) == each for episodes in found.values()):
+        for recording in episodes_of(loaded, tasks, rows, seed):
+            of_outcome = found[recording.episode["outcome"]]
+            if len(of_outcome) < each:
+                of_outcome.append(recording)
+        if all(len(recordings) == each for recordings in found.values()):
             break
-    return [episode for episodes in found.values() for episode in episodes]
+    return [recording for recordings in found.values() for recording in recordings]
 
 
 def _batches(count: int) -> Iterator[Array]:
@@ -37,24 +56,39 @@ def _batches(count: int) -> Iterator[Array]:
 
 
 def gallery(
-    name: str, loaded: LoadedAgent, tasks: tuple[int, ...], each: int | None, *, difficulty: float, seed: int
-) -> Json:
-    """All that the page of some episodes shows: of the ``tasks`` that are named, or ``each`` many of every outcome."""
+    name: str,
+    loaded: LoadedAgent,
+    set_name: str | None = None,
+    tasks: tuple[int, ...] = (0,),
+    each: int | None = None,
+    *,
+    seed: int = 0,
+) -> Gallery:
+    """Episodes of unseen tasks of an evaluation set, by default one in the middle: some ``tasks``, or ``each`` outcome.
+
+    Instead of the tasks with these numbers, ``each`` shows this many episodes of every outcome.
+    """
     config = loaded.config
-    count = ENOUGH if each else max(tasks) + 1
-    unseen = evaluation_tasks(config.world, difficulty, count, seed)
-    named = np.array(tasks)
-    episodes = some_of_each(loaded, unseen, each, seed) if each else episodes_of(loaded, unseen, named, seed)
+    family = find_family(config.env)
+    names = family.evaluation_names(config.world)
+    set_name = names[len(names) // 2] if set_name is None else set_name
+    unseen = family.evaluation_tasks(config.world, set_name, MOST_TASKS if each else max(tasks) + 1, seed)
+    if each:
+        shown = some_of_each(loaded, unseen, each, seed)
+    else:
+        shown = episodes_of(loaded, unseen, np.array(tasks), seed)
+    about = _about(config, family) | {family.set_kind: set_name, "seed of the tasks": str(seed)}
+    data = page_data(f"{name}: see the agent think", about, family, unseen, [found.episode for found in shown])
+    return Gallery(data, [found.observations for found in shown], family)
+
+
+def _about(config: RunConfig, family: Family) -> dict[str, str]:
+    """What readers should know of the agent and its world."""
     about = {
         "agent": config.agent,
         "trained on": f"{config.tasks} tasks" if config.tasks else "a new task every episode",
-        "difficulty": f"{difficulty:g}",
-        "tasks of seed": str(seed),
+        **family.about(config.world),
     }
-    if config.world.slip > 0:
-        about["slip"] = f"{config.world.slip:g}; true distances and the optimal path are those of an agent in luck"
-    if edge_length_penalty := config.planning.edge_length_penalty:
-        about["edge_length_penalty"] = (
-            f"{edge_length_penalty:g}; an edge of d steps counts {1 - edge_length_penalty:g} to the power of d * d"
-        )
-    return page_data(f"{name}: see the agent think", about, unseen, episodes)
+    if isinstance(config, SkipperConfig) and (penalty := config.planning.edge_length_penalty):
+        about["edge_length_penalty"] = f"{penalty:g}; an edge of d steps counts {1 - penalty:g} to the power of d * d"
+    return about

@@ -1,25 +1,22 @@
-"""Episodes with all that was decided in them and with the truth beside it, as JSON and as a page that shows it.
+"""Episodes with every decision, and ground truth where there is one, as JSON and as a page that shows them.
 
-What is told of an agent comes from its ``Decision``s alone; what is true, from the transition table of the task.
+What an agent decided comes from its ``Decision``s alone, what is true from the environment family.
 """
 
+import base64
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skipper.envs.lava.layout import ACTIONS
-from skipper.envs.lava.oracle import UNREACHABLE, distances_from, optimal_path
-from skipper.envs.lava.scene import LavaScene
-from skipper.envs.lava.tasks import Tasks
-from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.planning.proxy import ProxyProblem
+from skipper.envs.registry import Family, TaskSet
 from skipper.planning.prune import EdgeStatus
-from skipper.types import Agent, Array, Decision, TimeStep
+from skipper.training.evaluate import Moment, rollout
+from skipper.types import Agent, Array, Decision, GraphView, PlanView
 
-# What became of an edge, in few words.
+# What happened to an edge, in a few words.
 STATUSES = {
     EdgeStatus.KEPT: "kept",
     EdgeStatus.VERTEX_GONE: "an end is pruned",
@@ -28,104 +25,157 @@ STATUSES = {
     EdgeStatus.FROM_TERMINAL: "from an ending",
     EdgeStatus.TOO_LONG: "too long",
 }
-EMPTY_CELL, OBSTACLE_CELL, GOAL_CELL = ".#G"
 
 Json = dict[str, Any]
 
 
-def record(agent: Agent, tasks: Tasks, seed: int) -> list[Json]:
-    """One episode of every task, all in lockstep; ``seed`` decides the slips of the world, not the agent."""
-    count, scene = len(tasks), LavaScene()
-    envs = LavaVectorEnv(count, tasks=tasks, assignment="own")
-    observation, info = envs.reset(seed=seed)
-    episodes = [_scenery(tasks, row) for row in range(count)]
-    first, running = np.ones(count, bool), np.ones(count, bool)
-    while running.any():
-        cells = scene.agent_cell(observation)
-        decision = agent.act(TimeStep(observation, info["goal"], first, idle=~running))
-        observation, reward, terminated, truncated, info = envs.step(decision.action)
-        ended = terminated | truncated
-        after = scene.agent_cell(observation)
-        if ended.any():  # there the environment shows the next episode already
-            after[ended] = scene.agent_cell(info["final_obs"][ended])
-        for row in np.flatnonzero(running).tolist():
-            episode = episodes[row]
-            _note_plan(episode, decision, row, scene)
-            moment = _moment(decision, row, int(cells[row]), scene) | {"plan": len(episode["plans"]) - 1}
-            if tasks.table.successor[row, cells[row], decision.action[row]] != after[row]:
-                moment["slipped"] = True
-            episode["steps"].append(moment)
-            if ended[row]:
+class Recording(NamedTuple):
+    """One episode: what a page shows of it, and the observations behind it."""
+
+    episode: Json
+    observations: list[Array]  # (W, H, C) each: one per step, and the last
+
+
+def record(agent: Agent, family: Family, tasks: TaskSet, seed: int) -> list[Recording]:
+    """One episode of every task; ``seed`` decides the world's randomness, not the agent's."""
+    recorder = _Recorder(family, tasks)
+    for moment in rollout(agent, family, tasks, seed):
+        recorder.add(moment)
+    return recorder.finish()
+
+
+class _Recorder:
+    """Writes down the episodes of N tasks in lockstep."""
+
+    def __init__(self, family: Family, tasks: TaskSet) -> None:
+        scene = family.spec(tasks.world).scene
+        if scene is None:
+            raise ValueError(f"the viewer shows where the agent is, so it needs a scene; {family.name!r} offers none")
+        self._family, self._scene, self._truth = family, scene, family.truth(tasks)
+        self._rows = np.arange(len(tasks))
+        self._recordings = [Recording(_new_episode(family, tasks, row), []) for row in self._rows]
+
+    def add(self, moment: Moment) -> None:
+        """Take one step of every episode that is still running."""
+        cells, after = (self._scene.agent_cell(seen) for seen in (moment.observation, moment.next_observation))
+        solved, notes = self._family.success(moment.reward, moment.terminated), self._true_notes(moment)
+        for row in np.flatnonzero(moment.running).tolist():
+            episode, observations = self._recordings[row]
+            observations.append(moment.observation[row])
+            self._add_plan(episode, moment.decision, row)
+            step = {"cell": int(cells[row])} | self._decision(moment.decision, row) | notes[row]
+            episode["steps"].append(step | {"plan": len(episode["plans"]) - 1})
+            if moment.ended[row]:
+                observations.append(moment.next_observation[row])
                 episode["end"] = int(after[row])
-                episode["outcome"] = _outcome(bool(terminated[row]), float(reward[row]))
-        first = ended
-        running &= ~ended
-    for row, episode in enumerate(episodes):
-        episode["truth"] = _truth(tasks, row, episode)
-    return episodes
+                episode["outcome"] = _outcome(bool(moment.terminated[row]), bool(solved[row]))
+
+    def _decision(self, decision: Decision, row: int) -> Json:
+        """What was decided, and as far as the agent says so, why."""
+        found: Json = {"action": int(decision.action[row])}
+        if decision.reason is not None:
+            found["reason"] = str(decision.reason[row])
+        if _has_target(decision, row):
+            assert decision.target is not None
+            found["target"] = int(self._scene.agent_cell(decision.target[row][None])[0])
+        if decision.values is not None and not np.isnan(decision.values[row]).any():
+            found["values"] = _rounded(decision.values[row], 3)
+        if decision.attention is not None:
+            fields, weights = decision.attention.fields[row].tolist(), _rounded(decision.attention.weight[row], 3)
+            found["attention"] = [[*field, weight] for field, weight in zip(fields, weights, strict=True)]
+        return found
+
+    def _true_notes(self, moment: Moment) -> list[Json]:
+        """The states that steps speak of, and whether actions had another effect than the intended one."""
+        if self._truth is None:
+            return [{} for _ in self._rows]
+        before, after = (
+            self._truth.state_of(self._rows, seen) for seen in (moment.observation, moment.next_observation)
+        )
+        intended = self._truth.successors(self._rows, before, moment.decision.action)
+        notes: list[Json] = []
+        for row in self._rows:
+            notes.append({"state": int(before[row])})
+            if _has_target(moment.decision, row):
+                assert moment.decision.target is not None
+                target = self._truth.state_of(self._rows[[row]], moment.decision.target[[row]])
+                notes[-1]["target_state"] = int(target[0])
+            if intended[row] != after[row]:
+                notes[-1]["slipped"] = True
+        return notes
+
+    def _add_plan(self, episode: Json, decision: Decision, row: int) -> None:
+        """Add the plan that was made for this decision, if there is a new one."""
+        if decision.plan is None or decision.planned is None or not decision.planned[row]:
+            return
+        view = decision.plan.view(int(decision.planned[:row].sum()))
+        plan = plan_to_json(view) | {"cells": self._scene.agent_cell(view.states).tolist()}
+        if self._truth is not None:
+            plan["states"] = self._truth.state_of(np.full(len(view.states), row), view.states).tolist()
+        episode["plans"].append(plan)
+
+    def finish(self) -> list[Recording]:
+        """All recordings, with ground truth where there is one."""
+        if self._truth is None:
+            return self._recordings
+        goals = self._truth.goals()
+        for row, (episode, _) in enumerate(self._recordings):
+            # An optimal path.
+            path = self._truth.optimal_path(row)
+            seen = self._truth.observe(np.full(len(path), row), path)
+            episode["optimal"] = self._scene.agent_cell(seen).tolist()
+            # Fewest steps between all states that the episode speaks of, -1 without a path.
+            states = {state for plan in episode["plans"] for state in plan["states"]} | {int(goals[row])}
+            names = ("state", "target_state")
+            states |= {step[name] for step in episode["steps"] for name in names if name in step}
+            known = np.array(sorted(states))
+            steps = self._truth.distances(np.full(len(known), row), known)[:, known]
+            distance = np.where(np.isfinite(steps), steps, -1).astype(int)
+            episode["truth"] = {"states": known.tolist(), "distance": distance.tolist()}
+        return self._recordings
 
 
-def _scenery(tasks: Tasks, row: int) -> Json:
+def _new_episode(family: Family, tasks: TaskSet, row: int) -> Json:
     """What does not change in an episode, and room for what does."""
-    table = tasks.table
-    letters = np.where(tasks.lava()[row].ravel(), OBSTACLE_CELL, EMPTY_CELL)
-    letters[table.goal[row]] = GOAL_CELL
+    board = family.board(tasks, row)
+    goal = {} if board.goal is None else {"goal": board.goal}
+    return {"layout": board.layout, **goal, "steps": [], "plans": []}
+
+
+def _has_target(decision: Decision, row: int) -> bool:
+    return decision.target is not None and (decision.aiming is None or bool(decision.aiming[row]))
+
+
+def _outcome(terminated: bool, solved: bool) -> str:
+    if solved:
+        return "success"
+    return "death" if terminated else "timeout"
+
+
+def plan_to_json(view: PlanView) -> Json:
+    """A plan as it was made: route and target, and its graph and picture where it has them."""
+    plan: Json = {"route": [int(vertex) for vertex in view.route], "target": int(view.target)}
+    if view.graph is not None:
+        plan |= _graph_to_json(view.graph)
+    if view.picture is not None:
+        height, width, _ = view.picture.shape
+        pixels = np.ascontiguousarray(view.picture, np.uint8).tobytes()
+        plan["picture"] = {"width": width, "height": height, "rgb": base64.b64encode(pixels).decode()}
+    return plan
+
+
+def _graph_to_json(graph: GraphView) -> Json:
+    kept = graph.status == EdgeStatus.KEPT
     return {
-        "layout": "".join(letters),  # cell by cell: x * height + y
-        "goal": int(table.goal[row]),
-        "optimal": [int(cell) for cell in optimal_path(tasks, row)],
-        "steps": [],
-        "plans": [],
-    }
-
-
-def _outcome(terminated: bool, reward: float) -> str:
-    if not terminated:
-        return "timeout"
-    return "success" if reward > 0 else "death"
-
-
-def _moment(decision: Decision, row: int, cell: int, scene: LavaScene) -> Json:
-    """One decision: where, what, and as far as the agent says so, why."""
-    moment: Json = {"cell": cell, "action": int(decision.action[row])}
-    if decision.reason is not None:
-        moment["reason"] = str(decision.reason[row])
-    if decision.target is not None and (decision.aiming is None or decision.aiming[row]):
-        moment["target"] = int(scene.agent_cell(decision.target[row][None])[0])
-    if decision.values is not None and not np.isnan(decision.values[row]).any():
-        moment["values"] = _rounded(decision.values[row], 3)
-    if decision.attention is not None:
-        fields, weights = decision.attention.fields[row].tolist(), _rounded(decision.attention.weight[row], 3)
-        moment["attention"] = [[*field, weight] for field, weight in zip(fields, weights, strict=True)]
-    return moment
-
-
-def _note_plan(episode: Json, decision: Decision, row: int, scene: LavaScene) -> None:
-    """Add the plan that was made for this decision, if one was and if it is of a kind that can be shown."""
-    if decision.planned is None or not decision.planned[row] or not isinstance(decision.plan, ProxyProblem):
-        return
-    place = int(decision.planned[:row].sum())
-    episode["plans"].append(plan_to_json(decision.plan, place, scene))
-
-
-def plan_to_json(problem: ProxyProblem, row: int, scene: LavaScene) -> Json:
-    """A proxy problem as it was solved; vertices that are not present are left out and only counted."""
-    view = problem.view(row)
-    graph = view.graph
-    assert graph is not None
-    return {
-        "cells": scene.agent_cell(view.states).tolist(),
         "merged": graph.merged,
         "kept": graph.kept.astype(int).tolist(),
         "terminal": graph.terminal.astype(int).tolist(),
         "value": _rounded(graph.value, 3),
-        "worth": _rounded(graph.worth, 3),  # of aiming at each of them from here
+        "worth": _rounded(graph.worth, 3),
         "tenths": ["".join(map(_tenths, line)) for line in graph.distance],
         "status": ["".join(str(int(each)) for each in line) for line in graph.status],
-        "reward": _sparse(graph.reward, 0.0),
-        "trust": _sparse(graph.trust, 1.0),
-        "route": view.route,
-        "target": view.target,
+        "reward": _sparse(np.where(kept, graph.reward, 0.0), 0.0),
+        "trust": _sparse(np.where(kept, graph.trust, 1.0), 1.0),
     }
 
 
@@ -134,44 +184,36 @@ def _rounded(values: Array, digits: int) -> list[float]:
 
 
 def _tenths(steps: float) -> str:
-    """Tenths of estimated steps in two digits to the base 36, "--" where there is no estimate, or no way."""
+    """Tenths of estimated steps as two digits to the base 36, "--" without an estimate or a path."""
     return np.base_repr(min(round(10 * steps), 36**2 - 1), 36).zfill(2).lower() if np.isfinite(steps) else "--"
 
 
 def _sparse(matrix: Array, usual: float) -> list[list[float]]:
-    """The entries that differ from the usual one: source, target, value."""
+    """The entries that differ from the usual value: source, target, value."""
     found = np.argwhere(abs(matrix - usual) >= 0.0005)
     return [[int(source), int(target), round(float(matrix[source, target]), 3)] for source, target in found]
 
 
-def _truth(tasks: Tasks, row: int, episode: Json) -> Json:
-    """Fewest steps between all cells that the episode speaks of, -1 where there is no way."""
-    cells = {cell for plan in episode["plans"] for cell in plan["cells"]} | {episode["goal"]}
-    cells |= {moment[name] for moment in episode["steps"] for name in ("cell", "target") if name in moment}
-    known = np.array(sorted(cells))
-    steps = distances_from(tasks, np.full(len(known), row), known)[:, known].astype(int)
-    return {"cells": known.tolist(), "distance": np.where(steps == UNREACHABLE, -1, steps).tolist()}
-
-
-def page_data(title: str, about: Mapping[str, str], tasks: Tasks, episodes: list[Json]) -> Json:
+def page_data(title: str, about: Mapping[str, str], family: Family, tasks: TaskSet, episodes: list[Json]) -> Json:
     """Everything that a page shows."""
-    world = tasks.world
+    board = family.board(tasks, 0)
     return {
         "title": title,
         "about": dict(about),
-        "width": world.width,
-        "height": world.height,
-        "dynamics": world.dynamics,
-        "actions": ACTIONS,
+        "width": board.width,
+        "height": board.height,
+        "colours": dict(family.cell_colours),
+        "marks": dict(family.cell_marks),
+        "actions": family.actions,
         "statuses": {str(int(status)): words for status, words in STATUSES.items()},
         "episodes": episodes,
     }
 
 
 def to_html(data: Json) -> str:
-    """One page that needs nothing else.
+    """A self-contained page.
 
-    The data cannot break out of its element: of all characters, only "<" could end it.
+    The data cannot break out of its element: "<" is the only character that could end it.
     """
     template = files("skipper.viewer").joinpath("template.html").read_text(encoding="utf-8")
     before, after = template.split("__DATA__")

@@ -16,19 +16,21 @@ from skipper.analysis.oracle_metrics import (
     plans_of,
     walk_truth,
 )
-from skipper.config import GeneratorConfig, NetworkConfig, PlanningConfig, WorldConfig
-from skipper.envs.lava.family import environment_spec
+from skipper.config import GeneratorConfig, NetworkConfig, PlanningConfig
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.oracle import LavaOracle, action_values, reach_truth, shortest_distances
 from skipper.envs.lava.tasks import tasks_from_text, training_tasks
 from skipper.planning.proxy import Edges, merged_vertices, solve
-from skipper.presets import preset
+from skipper.training.configure import configure
 
-WORLD = WorldConfig(6, 6, max_steps=20)
+WORLD = LavaConfig(6, 6, max_steps=20)
 TASKS = training_tasks(WORLD, 4, seed=0)
+TRUTH = LAVA.truth(TASKS)
 
 
-def policy(world: WorldConfig = WORLD, **planning) -> SkipperPolicy:
-    base = preset("debug", "skipper-regen")
+def policy(world: LavaConfig = WORLD, **planning) -> SkipperPolicy:
+    base = configure("debug", "skipper-regen")
     config = replace(
         base,
         world=world,
@@ -53,12 +55,12 @@ def test_means_are_taken_by_true_distance():
 
 def test_true_edges_have_no_error_and_wrong_ones_the_error_they_were_given(monkeypatch):
     exact = policy(oracle_parts=("edges",))
-    for measures in estimate_truth(exact, TASKS, np.random.default_rng(0)).values():
+    for measures in estimate_truth(exact, TRUTH, np.random.default_rng(0)).values():
         assert measures["distance"] == measures["discount"] == measures["reward"] == 0.0
 
     real = exact.edges
     monkeypatch.setattr(exact, "edges", lambda vertices: real(vertices)._replace(distance=np.full((4, 24, 24), 4.0)))
-    wrong = estimate_truth(exact, TASKS, np.random.default_rng(0))
+    wrong = estimate_truth(exact, TRUTH, np.random.default_rng(0))
     assert wrong["1"]["distance"] == 3.0
     assert wrong["6"]["distance"] == 2.0
     assert wrong["inf"]["distance"] == 12.0  # from the longest distance that the estimator knows
@@ -96,10 +98,10 @@ def test_the_optimal_walk_is_the_best_and_its_reach_is_that_of_rollouts(slip):
 
 
 def test_walks_of_the_optimal_policy_never_fail_and_have_no_detours():
-    for measures in walk_truth(policy(oracle_parts=("policy",)), TASKS, np.random.default_rng(0)).values():
+    for measures in walk_truth(policy(oracle_parts=("policy",)), TRUTH, np.random.default_rng(0)).values():
         assert measures["failure"] == 0.0
         assert measures["detour"] == 0.0
-    untrained = walk_truth(policy(), TASKS, np.random.default_rng(0))
+    untrained = walk_truth(policy(), TRUTH, np.random.default_rng(0))
     assert untrained["4"]["failure"] > 0.5
 
 
@@ -146,7 +148,7 @@ def test_a_plan_without_a_target_is_no_good_target():
 
 
 def test_generators_are_measured():
-    found = generator_truth(policy(), TASKS, np.random.default_rng(0))
+    found = generator_truth(policy(), TRUTH, np.random.default_rng(0))
     assert 0.0 <= found["reconstruction"] < 0.3
     assert 1 <= found["distinct_cells"] <= 36
     assert 0.0 <= found["reachable_share"] <= 1.0
@@ -154,10 +156,10 @@ def test_generators_are_measured():
 
 def test_all_plans_of_an_episode_are_seen_and_watching_changes_nothing():
     quiet, watched = (SkipperActor(policy(oracle_parts=("edges", "policy")), epsilon=0.0) for _ in range(2))
-    plans = list(plans_of(quiet, TASKS, seed=0))
+    plans = list(plans_of(quiet, LAVA, TASKS, seed=0))
     assert len(plans[0].target) == 4
     before = watched.policy.rng.bit_generator.state
-    found = measure_truth(watched, TASKS, seed=0)
+    found = measure_truth(watched, LAVA, TASKS, seed=0)
     assert found["plans"]["plans"] == sum(len(plan.target) for plan in plans)
     assert found["plans"]["optimal_target"] == 1.0
     assert found["plans"]["delusional_target"] == 0.0

@@ -4,6 +4,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from skipper.analysis.plots import animate_episode, draw_learning_curves, draw_moment, draw_task, draw_tasks
+from skipper.envs.lava.family import LAVA
 from skipper.envs.lava.render import render_rgb
 from skipper.envs.lava.tasks import tasks_from_text
 
@@ -13,7 +14,7 @@ DRAWINGS = ("A.#..\n#...G\n.....", "G....\n.###.\n....A")
 def test_a_task_and_its_path_are_drawn_where_they_are():
     tasks = tasks_from_text(*DRAWINGS)
     axes = Figure().subplots()
-    assert draw_task(axes, tasks, 1) == 6
+    assert draw_task(axes, LAVA, tasks, 1) == 6
     (image,), (line,) = axes.get_images(), axes.get_lines()
     seen = tasks.observe(np.array([1]), tasks.table.start[[1]])[0]
     assert (image.get_array() == render_rgb(seen)).all()
@@ -25,7 +26,7 @@ def test_a_task_and_its_path_are_drawn_where_they_are():
 
 def test_a_picture_of_every_set(tmp_path):
     sets = {"easy": tasks_from_text(DRAWINGS[0]), "hard": tasks_from_text(DRAWINGS[1])}
-    draw_tasks(sets, tmp_path / "tasks.png")
+    draw_tasks(LAVA, sets, tmp_path / "tasks.png")
     image = imread(tmp_path / "tasks.png")
     height, width, _ = image.shape
     assert width > 1.5 * height
@@ -43,7 +44,7 @@ def test_learning_curves_show_every_run_in_every_panel(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
     curves = {"one": [record(0, 0.0), record(10, 0.5)], "two": [record(0, 0.1), record(20, 0.9)]}
-    draw_learning_curves(curves, tmp_path / "curves.png")
+    draw_learning_curves(curves, tmp_path / "curves.png", "difficulty")
     (figure,) = drawn
     assert [axes.get_title() for axes in figure.axes] == ["training tasks", "unseen, difficulty 0.25"]
     for axes in figure.axes:
@@ -55,6 +56,7 @@ def test_learning_curves_show_every_run_in_every_panel(tmp_path, monkeypatch):
 # A plan on a grid of 3x2 cells: from cell 0 over cell 2 to the goal, cell 4; cell 5 cannot be reached.
 PLAN = {
     "cells": [0, 2, 5, 4],
+    "states": [0, 2, 5, 4],
     "kept": [1, 1, 1, 1],
     "status": ["2000", "3200", "3525", "3552"],
     "route": [0, 1, 3],
@@ -66,19 +68,20 @@ EPISODE = {
     "outcome": "success",
     "steps": [{"cell": 0, "target": 2, "plan": 0}, {"cell": 2, "target": 4, "plan": 0}],
     "plans": [PLAN],
-    "truth": {"cells": [0, 2, 4, 5], "distance": [[0, 1, 2, -1], [1, 0, 1, -1], [-1, -1, 0, -1], [-1, -1, -1, 0]]},
+    "truth": {"states": [0, 2, 4, 5], "distance": [[0, 1, 2, -1], [1, 0, 1, -1], [-1, -1, 0, -1], [-1, -1, -1, 0]]},
 }
-DATA = {"width": 3, "height": 2, "dynamics": "lava", "episodes": [EPISODE]}
+DATA = {"width": 3, "height": 2, "episodes": [EPISODE]}
+PICTURE = np.zeros((4, 6, 3), np.uint8)
 
 
 def test_a_moment_shows_plan_target_and_delusions(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
-    draw_moment(DATA, 0, 1, tmp_path / "moment.png")
+    draw_moment(DATA, 0, 1, PICTURE, tmp_path / "moment.png")
     (axes,) = drawn[0].axes
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.get_lines()}
     assert lines["plan"] == [[0.5, 0.5], [1.5, 0.5], [2.5, 0.5]]
-    assert lines["way so far"][-1] == [1.5, 0.5]
+    assert lines["path so far"][-1] == [1.5, 0.5]
     spots = {found.get_label(): found.get_offsets().tolist() for found in axes.collections}
     assert spots["next target"] == [[2.5, 0.5]]
     assert spots["delusions"] == [[2.5, 1.5]]
@@ -95,6 +98,6 @@ def test_a_film_shows_every_step_and_the_end(tmp_path, monkeypatch):
         "grab_frame",
         lambda writer, **options: (titles.append(writer.fig.axes[0].get_title()), grab(writer, **options)),
     )
-    animate_episode(DATA, 0, tmp_path / "film.gif")
+    animate_episode(DATA, 0, [PICTURE] * 3, tmp_path / "film.gif")
     assert titles == [f"step {step} of 2: success" for step in (0, 1, 2, 2, 2)]
     assert (tmp_path / "film.gif").stat().st_size > 1_000

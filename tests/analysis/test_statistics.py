@@ -34,7 +34,7 @@ def test_the_test_over_tasks_is_the_textbook_one():
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="same difficulties"):
+    with pytest.raises(ValueError, match="same evaluation sets"):
         compare([results(1.0)], [results(1.0, 0.5)])
     with pytest.raises(ValueError, match="at least one file"):
         compare([], [results(1.0)])

@@ -4,19 +4,19 @@ from pathlib import Path
 import pytest
 import torch
 
+from skipper.envs.lava.config import LavaConfig
 from skipper.benchmarks.plain import draw_plain
 from skipper.benchmarks.plan import bench_plan, trained, untrained
 from skipper.benchmarks.replay import bench_replay
 from skipper.benchmarks.update import Operations, bench_update
 from skipper.benchmarks.world import bench_world
-from skipper.config import WorldConfig
-from skipper.presets import preset
+from skipper.training.configure import configure
 
 PRETRAINED = Path(__file__).parents[2] / "pretrained"
 
 
 def test_every_rate_and_its_ratio_is_reported():
-    rates = bench_world(WorldConfig(5, 5), seconds=0.01)
+    rates = bench_world(LavaConfig(5, 5), seconds=0.01)
     for name in ("vector_steps", "single_steps", "layouts", "oracle_tasks"):
         assert rates[f"{name}_per_s"] > 0
         assert rates[f"{name}_ratio"] == rates[f"{name}_per_s"] / rates[f"{name}_plain_per_s"]
@@ -48,7 +48,7 @@ def test_the_operations_of_a_layer_are_counted():
 
 
 def test_planning_is_measured_alone_and_in_batches():
-    result = bench_plan(untrained(preset("debug", "skipper-regen")), seconds=0.01)
+    result = bench_plan(untrained(configure("debug", "skipper-regen")), seconds=0.01)
     assert result["vertices"] == 32
     assert min(result["ms_batch1"], result["ms_batch64"]) > 0
 

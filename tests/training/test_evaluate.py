@@ -5,11 +5,12 @@ import pytest
 from scipy.stats import binomtest
 
 from skipper.agents.baselines import OptimalAgent, RandomAgent
-from skipper.config import EVALUATION_DIFFICULTIES, WorldConfig
+from skipper.envs.lava.config import EVALUATION_DIFFICULTIES, LavaConfig
+from skipper.envs.lava.family import LAVA
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.render import scenery_of
 from skipper.envs.lava.tasks import evaluation_tasks, tasks_from_text, training_tasks
-from skipper.presets import DEBUG
+from skipper.training.configure import configure
 from skipper.training.evaluate import Episodes, evaluate_learner, play, summarise, wilson_interval
 from skipper.types import Decision, TimeStep
 
@@ -26,9 +27,9 @@ class ScriptedAgent:
 
 
 def test_episodes_end_as_they_should():
-    tasks = tasks_from_text(*["A.G\n#..\n..."] * 3, world=WorldConfig(start="fixed", max_steps=5))
+    tasks = tasks_from_text(*["A.G\n#..\n..."] * 3, world=LavaConfig(start="fixed", max_steps=5))
     agent = ScriptedAgent()
-    episodes = play(agent, tasks, seed=0)
+    episodes = play(agent, LAVA, tasks, seed=0)
     assert episodes.success.tolist() == [True, False, False]
     assert episodes.death.tolist() == [False, True, False]
     assert episodes.timeout.tolist() == [False, False, True]
@@ -48,24 +49,27 @@ def test_only_the_first_episode_of_each_task_counts():
             win = (self.episodes % 2 == [1, 0, 2]).tolist()
             return Decision(np.array([0 if win[0] else 1, 0 if win[1] else 1, 3]))
 
-    tasks = tasks_from_text(*["AG.\n#..\n..."] * 3, world=WorldConfig(start="fixed", max_steps=6))
-    episodes = play(Relentless(), tasks, seed=0)
+    tasks = tasks_from_text(*["AG.\n#..\n..."] * 3, world=LavaConfig(start="fixed", max_steps=6))
+    episodes = play(Relentless(), LAVA, tasks, seed=0)
     assert episodes.success.tolist() == [False, True, False]
     assert episodes.death.tolist() == [True, False, False]
     assert episodes.length.tolist() == [1, 1, 6]
 
 
 def test_the_seed_decides_the_slips():
-    tasks = evaluation_tasks(WorldConfig(slip=0.3), 0.35, 200, seed=0)
-    played = [play(OptimalAgent(LavaOracle(tasks.world)), tasks, seed) for seed in (0, 0, 500)]
+    tasks = evaluation_tasks(LavaConfig(slip=0.3), 0.35, 200, seed=0)
+    played = [play(OptimalAgent(LavaOracle(tasks.world)), LAVA, tasks, seed) for seed in (0, 0, 500)]
     assert (played[0].length == played[1].length).all()
     assert not (played[0].length == played[2].length).all()
 
 
-def test_training_tasks_are_played_from_their_own_start_unless_asked_otherwise():
-    tasks = training_tasks(WorldConfig(start="uniform"), 200, seed=0)
-    agent = OptimalAgent(LavaOracle(tasks.world))
-    assert play(agent, tasks, 0).length.mean() > 15 > 13 > play(agent, tasks, 0, "uniform").length.mean()
+def test_training_tasks_are_evaluated_from_the_configured_start():
+    lengths = {}
+    for start in ("fixed", "uniform"):
+        world = LavaConfig(start="uniform", training_task_start=start)
+        tasks = LAVA.training_evaluation(world, training_tasks(world, 200, seed=0), 200, seed=0)
+        lengths[start] = play(OptimalAgent(LavaOracle(world)), LAVA, tasks, 0).length.mean()
+    assert lengths["fixed"] > 15 > 13 > lengths["uniform"]
 
 
 def test_summary_computed_by_hand():
@@ -85,14 +89,14 @@ def test_intervals_are_those_of_scipy(hits, count):
 @pytest.mark.parametrize("dynamics", ["lava", "walls"])
 @pytest.mark.parametrize("difficulty", EVALUATION_DIFFICULTIES)
 def test_the_optimal_agent_solves_a_thousand_tasks_of_every_difficulty(dynamics, difficulty):
-    tasks = evaluation_tasks(WorldConfig(dynamics=dynamics), difficulty, 1000, seed=0)
-    assert play(OptimalAgent(LavaOracle(tasks.world)), tasks, seed=0).success.all()
+    tasks = evaluation_tasks(LavaConfig(dynamics=dynamics), difficulty, 1000, seed=0)
+    assert play(OptimalAgent(LavaOracle(tasks.world)), LAVA, tasks, seed=0).success.all()
 
 
 def test_the_random_agent_hardly_ever_crosses_the_lava():
     for difficulty in EVALUATION_DIFFICULTIES:
-        tasks = evaluation_tasks(WorldConfig(), difficulty, 1000, seed=0)
-        assert play(RandomAgent(4, np.random.default_rng(0)), tasks, seed=0).success.mean() < 0.02
+        tasks = evaluation_tasks(LavaConfig(), difficulty, 1000, seed=0)
+        assert play(RandomAgent(4, np.random.default_rng(0)), LAVA, tasks, seed=0).success.mean() < 0.02
 
 
 class Recorded:
@@ -110,8 +114,9 @@ class Recorded:
         return Decision(np.full(len(timestep.first), 3))
 
 
-def looked_at(step: int = 0, **evaluation) -> tuple[list[np.ndarray], dict]:
-    config = replace(DEBUG, world=WorldConfig(8, 8), evaluation=replace(DEBUG.evaluation, **evaluation))
+def looked_at(episodes: int, step: int = 0, **world) -> tuple[list[np.ndarray], dict]:
+    config = configure("debug", "modelfree", world=LavaConfig(8, 8, **world))
+    config = replace(config, evaluation=replace(config.evaluation, evaluation_episodes=episodes))
     learner = Recorded()
     results = evaluate_learner(learner, config, training_tasks(config.world, 3, seed=0), step)
     return learner.seen, results
@@ -122,29 +127,29 @@ def scenes(observations: np.ndarray) -> set[bytes]:
 
 
 def test_evaluation_during_training_looks_at_training_tasks_and_at_new_unseen_ones():
-    tasks = training_tasks(WorldConfig(8, 8), 3, seed=0)
+    tasks = training_tasks(LavaConfig(8, 8), 3, seed=0)
     known = scenes(tasks.observe(np.arange(3), tasks.table.start))
-    seen, results = looked_at(evaluation_episodes=6)
+    seen, results = looked_at(6)
     assert list(results) == ["training", "0.25", "0.35", "0.45", "0.55"]
     assert scenes(seen[0]) == known  # six episodes of three tasks
     for unseen in seen[1:]:
         assert len(scenes(unseen)) == 6
         assert not scenes(unseen) & known
-    later, _ = looked_at(step=100, evaluation_episodes=6)
+    later, _ = looked_at(6, step=100)
     assert not scenes(later[1]) & scenes(seen[1])
-    again, _ = looked_at(evaluation_episodes=6)
+    again, _ = looked_at(6)
     assert all((one == two).all() for one, two in zip(seen, again, strict=True))
 
 
 def test_training_tasks_may_be_evaluated_from_uniform_starts():
-    own, _ = looked_at(evaluation_episodes=30)
-    uniform, _ = looked_at(evaluation_episodes=30, training_task_start="uniform")
+    own, _ = looked_at(30)
+    uniform, _ = looked_at(30, training_task_start="uniform")
     starts = [{int((image[..., 0] == 10).argmax()) for image in seen[0]} for seen in (own, uniform)]
     assert len(starts[0]) <= 3 < 10 < len(starts[1])
 
 
 def test_the_spread_of_difficulties_is_that_of_the_configuration():
     for spread, counts in ((0.0, 1), (0.05, 2)):
-        seen, _ = looked_at(evaluation_episodes=40, difficulty_spread=spread)
+        seen, _ = looked_at(40, difficulty_spread=spread)
         assert len({int((scenery_of(image)[0] == 9).sum()) for image in seen[2]}) >= counts
         assert (len({int((scenery_of(image)[0] == 9).sum()) for image in seen[2]}) == 1) == (spread == 0.0)

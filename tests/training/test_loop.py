@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skipper.config import LearningConfig, WorldConfig
+from skipper.config import LearningConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.tasks import tasks_from_text
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.training.loop import Loop
@@ -43,7 +44,7 @@ class CountingLearner:
 
 
 def make(count: int = 3, ready_after: int = 0, **fields) -> tuple[Loop, CountingLearner]:
-    tasks = tasks_from_text("A..G\n####\n....", world=WorldConfig(start="fixed"))
+    tasks = tasks_from_text("A..G\n####\n....", world=LavaConfig(start="fixed"))
     learner = CountingLearner(ready_after)
     return Loop(learner, LavaVectorEnv(count, tasks=tasks), LearningConfig(**fields), seed=0), learner
 

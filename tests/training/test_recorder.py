@@ -40,7 +40,7 @@ def test_a_new_run_begins_with_empty_files(tmp_path):
 
 
 def test_a_shortened_file_is_noticed(tmp_path):
-    with pytest.raises(ValueError, match="shorter than its checkpoint remembers"):
+    with pytest.raises(ValueError, match="shorter than its checkpoint says"):
         Recorder(tmp_path, {EVALUATIONS: 10, METRICS: 0}, 1)
 
 
@@ -69,6 +69,6 @@ def test_positions_are_right_before_anything_new_is_written(tmp_path):
 
 @pytest.mark.parametrize("position", [{"../elsewhere": 0}, {EVALUATIONS: 0}, {EVALUATIONS: "0", METRICS: 0}])
 def test_positions_of_other_files_are_refused(tmp_path, position):
-    with pytest.raises(ValueError, match="not those of a run"):
+    with pytest.raises(ValueError, match="does not hold the lengths"):
         Recorder(tmp_path, position, 0)
     assert not (tmp_path.parent / "elsewhere").exists()

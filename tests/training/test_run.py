@@ -11,13 +11,13 @@ from rich.console import Console
 
 import skipper
 from skipper.agents.modelfree import ModelFreeAgent
-from skipper.presets import DEBUG
+from skipper.training.configure import configure
 from skipper.training.progress import ProgressDisplay
 from skipper.training.run import Silence, Stop, train
 from skipper.training.run_folder import read_config, read_weights
 from skipper.training.state_file import read_state
 
-SHORT = replace(DEBUG, steps=800)
+SHORT = replace(configure("debug", "modelfree"), steps=800)
 
 
 class Watcher(Silence):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from skipper.agents.registry import Ingredients, make_fixed
-from skipper.config import WorldConfig
-from skipper.envs.lava.family import environment_spec
+from skipper.agents.registry import make_baseline
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.family import LAVA
 from skipper.envs.lava.tasks import Tasks, evaluation_tasks
 from skipper.training.load import load
 from skipper.types import Agent
@@ -36,13 +36,14 @@ def browser() -> Iterator[Browser]:
 
 
 def data_of(name: str, count: int, variant: str | None = None, **world: float) -> dict:
-    tasks = evaluation_tasks(WorldConfig(**world), 0.55, count, seed=0)
+    tasks = evaluation_tasks(LavaConfig(**world), 0.55, count, seed=0)
     return page_of(name, load(PRETRAINED / name, 0, variant, explain=True).agent, tasks)
 
 
 def page_of(name: str, agent: Agent, tasks: Tasks) -> dict:
-    named = [{"name": f"task {row}", **episode} for row, episode in enumerate(record(agent, tasks, 0))]
-    return page_data(f"{name} {HOSTILE}", {"agent": HOSTILE}, tasks, named)
+    recorded = record(agent, LAVA, tasks, 0)
+    named = [{"name": f"task {row}", **episode} for row, (episode, _) in enumerate(recorded)]
+    return page_data(f"{name} {HOSTILE}", {"agent": HOSTILE}, LAVA, tasks, named)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,7 @@ def test_scrubbing_shows_the_step_its_target_and_its_distances(show, data):
         moment = episode["steps"][step]
         plan = episode["plans"][moment["plan"]]
         target = plan["target"]
-        known = {cell: place for place, cell in enumerate(episode["truth"]["cells"])}
+        known = {cell: place for place, cell in enumerate(episode["truth"]["states"])}
         estimated = estimate(plan, 0, target)
         true = episode["truth"]["distance"][known[plan["cells"][0]]][known[plan["cells"][target]]]
         x, y = divmod(moment["target"], 12)
@@ -150,7 +151,7 @@ def test_delusions_are_marked(show, data):
     opened = show(data)
     episode = data["episodes"][0]
     plan = episode["plans"][0]
-    known = {cell: place for place, cell in enumerate(episode["truth"]["cells"])}
+    known = {cell: place for place, cell in enumerate(episode["truth"]["states"])}
     places = [known[cell] for cell in plan["cells"]]
     true = episode["truth"]["distance"]
     edges = {
@@ -274,8 +275,8 @@ def test_slips_are_told(show):
 
 
 def test_other_worlds_and_true_plans(show):
-    world = WorldConfig(8, 5, dynamics="walls")
-    agent = make_fixed("skipper-oracle", Ingredients(environment_spec(world), np.random.default_rng(0)))
+    world = LavaConfig(8, 5, dynamics="walls")
+    agent = make_baseline("skipper-oracle", LAVA.spec(world), np.random.default_rng(0))
     data = page_of("oracle", agent, evaluation_tasks(world, 0.4, 2, seed=0))
     opened, steps = show(data), data["episodes"][0]["steps"]
     assert opened.page.get_attribute("#board", "viewBox") == "0 0 8 5"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from skipper.analysis.oracle_substitution import load_with_oracle
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.family import LAVA
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.tasks import Tasks, evaluation_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
@@ -23,11 +24,12 @@ SEED = 3
 
 
 def tasks(count: int, **world: float) -> Tasks:
-    return evaluation_tasks(WorldConfig(**world), 0.5, count, seed=1)
+    return evaluation_tasks(LavaConfig(**world), 0.5, count, seed=1)
 
 
 def episodes(name: str, of: Tasks) -> list[dict]:
-    return record(load(PRETRAINED / name, SEED, explain=True).agent, of, SEED)
+    recorded = record(load(PRETRAINED / name, SEED, explain=True).agent, LAVA, of, SEED)
+    return [recording.episode for recording in recorded]
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +62,9 @@ def test_the_way_replayed_in_the_environment_ends_the_same(slip):
 
 
 def test_the_truth_is_the_oracles(recorded):
-    played, oracle = tasks(6), LavaOracle(WorldConfig())
+    played, oracle = tasks(6), LavaOracle(LavaConfig())
     for row, episode in enumerate(recorded):
-        cells = np.array(episode["truth"]["cells"])
+        cells = np.array(episode["truth"]["states"])
         assert {cell for plan in episode["plans"] for cell in plan["cells"]} <= set(cells.tolist())
         states = played.observe(np.full(len(cells), row), cells)
         true = oracle.edges(states[None], 0.99)[0][0]
@@ -100,8 +102,8 @@ def test_plans_are_those_of_the_decisions(recorded):
 
 
 def test_explaining_does_not_change_what_is_done(recorded):
-    silent = record(load(PRETRAINED / "skipper-regen-50", SEED).agent, tasks(6), SEED)
-    for told, untold in zip(deepcopy(recorded), silent, strict=True):
+    silent = record(load(PRETRAINED / "skipper-regen-50", SEED).agent, LAVA, tasks(6), SEED)
+    for told, (untold, _) in zip(deepcopy(recorded), silent, strict=True):
         for moment in told["steps"]:
             fields = np.array(moment.pop("attention"))
             assert fields[:, 4].sum() == pytest.approx(1.0, abs=0.01)
@@ -134,8 +136,8 @@ def test_modelfree_shows_values():
 
 
 def test_edges_of_pruned_vertices_say_so():
-    agent = load_with_oracle(PRETRAINED / "skipper-regen-50").planning(SEED, prune_vertices=True)
-    plan = record(agent, tasks(1), SEED)[0]["plans"][0]
+    agent = load_with_oracle(PRETRAINED / "skipper-regen-50").with_planning(SEED, prune_vertices=True)
+    plan = record(agent, LAVA, tasks(1), SEED)[0].episode["plans"][0]
     assert sum(plan["kept"]) <= 12 < len(plan["kept"])
     gone = plan["kept"].index(0)
     assert plan["status"][gone][0] == str(int(EdgeStatus.VERTEX_GONE))
@@ -145,22 +147,27 @@ def test_a_page_of_the_longest_episode_is_small():
     played = tasks(40)
     found = episodes("skipper-regen-50", played)
     assert max(len(episode["plans"]) for episode in found) > 40
-    pages = (to_html(page_data("x", {}, played, [{"name": "task", **episode}])) for episode in found)
+    pages = (to_html(page_data("x", {}, LAVA, played, [{"name": "task", **episode}])) for episode in found)
     assert max(len(page.encode()) for page in pages) < 400_000
 
 
 def test_a_gallery_has_some_of_each_outcome():
     loaded = load(PRETRAINED / "modelfree-50", SEED)  # which meets every end often
     found = some_of_each(loaded, tasks(100), 2, SEED)
-    assert [episode["outcome"] for episode in found] == [outcome for outcome in OUTCOMES for _ in range(2)]
+    assert [recording.episode["outcome"] for recording in found] == [outcome for outcome in OUTCOMES for _ in range(2)]
 
 
 def test_named_tasks_are_those_of_evaluation():
     loaded = load(PRETRAINED / "skipper-regen-50", 0)
-    data = gallery("run", loaded, (5, 2), None, difficulty=0.35, seed=4)
+    shown = gallery("run", loaded, "0.35", (5, 2), seed=4)
     unseen = evaluation_tasks(loaded.config.world, 0.35, 6, seed=4)
-    assert [episode["name"] for episode in data["episodes"]] == ["task 5", "task 2"]
-    assert [episode["steps"][0]["cell"] for episode in data["episodes"]] == unseen.table.start[[5, 2]].tolist()
+    assert [episode["name"] for episode in shown.data["episodes"]] == ["task 5", "task 2"]
+    starts = unseen.table.start[[5, 2]]
+    assert [episode["steps"][0]["cell"] for episode in shown.data["episodes"]] == starts.tolist()
+    # Pictures are those of the observations: one per step, and the end.
+    first = unseen.observe(np.array([5]), starts[:1])[0]
+    assert (shown.pictures(0)[0] == LAVA.draw(first)).all()
+    assert len(shown.pictures(0)) == len(shown.data["episodes"][0]["steps"]) + 1
 
 
 def test_data_cannot_leave_its_element():

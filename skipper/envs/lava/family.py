@@ -1,4 +1,4 @@
-"""The lava world as an environment family: everything that the rest of the house knows of it."""
+"""The lava world as an environment family: everything that other packages know of it."""
 
 from dataclasses import dataclass, replace
 from typing import cast
@@ -7,7 +7,7 @@ import numpy as np
 
 from skipper.config import sides
 from skipper.envs.lava.config import PRESETS, Dynamics, LavaConfig
-from skipper.envs.lava.layout import ACTIONS, AGENT, GREY
+from skipper.envs.lava.layout import ACTIONS, AGENT, DX, DY, GREY
 from skipper.envs.lava.oracle import UNREACHABLE, LavaOracle, distances_from, optimal_path, reach_truth
 from skipper.envs.lava.render import render_rgb
 from skipper.envs.lava.scene import LavaScene
@@ -57,11 +57,16 @@ class LavaTruth:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks, self._table = tasks, tasks.table
+        self._scene = LavaScene()
         self.states = tasks.world.cells
 
     def observe(self, rows: Array, states: Array) -> Array:
         """(B, W, H, C) observations of agents at cells ``states`` (B,) of the tasks ``rows`` (B,)."""
         return self._tasks.observe(rows, states)
+
+    def state_of(self, rows: Array, observations: Array) -> Array:
+        """(B,) the cells of the agents in observations (B, W, H, C)."""
+        return self._scene.agent_cell(observations)
 
     def starts(self) -> Array:
         """(N,) the tasks' own start cells."""
@@ -79,6 +84,11 @@ class LavaTruth:
     def reachable(self, row: int) -> Array:
         """(R,) the non-terminal cells that task ``row`` reaches from its start."""
         return self._table.starts[row, : self._table.start_count[row]]
+
+    def successors(self, rows: Array, states: Array, actions: Array) -> Array:
+        """(B,) the cells that ``actions`` (B,) lead to without a slip."""
+        found: Array = self._table.successor[rows, states, actions]
+        return found
 
     def distances(self, rows: Array, sources: Array) -> Array:
         """(B, S) fewest steps to every cell, ``inf`` where there is no path; slips are ignored."""
@@ -103,6 +113,8 @@ class LavaFamily:
     options_type = LavaOptions
     actions = ACTIONS
     cell_colours = {EMPTY_CELL: "#000000", LAVA_CELL: "#ff8000", WALL_CELL: "#646464", GOAL_CELL: "#00c83c"}
+    cell_marks = {LAVA_CELL: "".join(f"M0 {level}q.125 -.1 .25 0t.25 0t.25 0t.25 0" for level in (0.3, 0.5, 0.7))}
+    set_kind = "difficulty"
 
     def world(self, preset: str) -> LavaConfig:
         """The paper's world, or a tiny one for debugging."""
@@ -119,7 +131,7 @@ class LavaFamily:
             scene=LavaScene(),
             examples=examples.observe(np.arange(EXAMPLES), examples.table.start),
             oracle=LavaOracle(world),
-            symmetries=grid_symmetries(world.width, world.height),
+            symmetries=grid_symmetries(world.width, world.height, np.stack([DX, DY], -1)),
         )
 
     def training_tasks(self, world: LavaConfig, count: int, seed: int) -> Tasks:

@@ -4,7 +4,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import skipper  # noqa: F401  registers the environments
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.env import LavaWorldEnv
 from skipper.envs.lava.layout import AGENT, GOAL
 from skipper.envs.lava.tasks import TaskStream, evaluation_tasks, tasks_from_text, training_tasks
@@ -28,7 +28,7 @@ def walk(env: gym.Env, actions: str) -> list[tuple[float, bool, bool]]:
 
 
 def fixed(text: str, **fields) -> LavaWorldEnv:
-    env = LavaWorldEnv(tasks=tasks_from_text(text, world=WorldConfig(start="fixed", **fields)))
+    env = LavaWorldEnv(tasks=tasks_from_text(text, world=LavaConfig(start="fixed", **fields)))
     env.reset(seed=0)
     return env
 
@@ -55,7 +55,7 @@ def test_the_goal_on_the_last_step_is_no_truncation():
 
 def test_a_slip_replaces_the_action_with_a_random_one():
     text = "." * 9 + "\n" + ("." * 9 + "\n") * 3 + "....A....\n" + ("." * 9 + "\n") * 3 + "........G"
-    env = LavaWorldEnv(tasks=tasks_from_text(text, world=WorldConfig(start="fixed", slip=0.4)))
+    env = LavaWorldEnv(tasks=tasks_from_text(text, world=LavaConfig(start="fixed", slip=0.4)))
     moves = {"east": 0, "other": 0}
     env.reset(seed=1)
     for _ in range(4000):
@@ -78,7 +78,7 @@ def test_info_carries_the_goal_observation():
 
 
 def test_uniform_starts_cover_every_reachable_non_terminal_cell():
-    tasks = training_tasks(WorldConfig(start="uniform"), 1, seed=0)
+    tasks = training_tasks(LavaConfig(start="uniform"), 1, seed=0)
     env = LavaWorldEnv(tasks=tasks)
     env.reset(seed=0)
     seen = np.array([(env.reset()[0].reshape(-1, 2)[:, 0] == AGENT).argmax() for _ in range(3000)])
@@ -89,7 +89,7 @@ def test_uniform_starts_cover_every_reachable_non_terminal_cell():
 
 
 def test_fixed_starts_are_the_tasks_own():
-    tasks = training_tasks(WorldConfig(start="fixed"), 3, seed=0)
+    tasks = training_tasks(LavaConfig(start="fixed"), 3, seed=0)
     env = LavaWorldEnv(tasks=tasks)
     for seed in range(10):
         observation, info = env.reset(seed=seed)
@@ -97,7 +97,7 @@ def test_fixed_starts_are_the_tasks_own():
 
 
 def test_every_task_of_a_set_comes_up():
-    env = LavaWorldEnv(tasks=training_tasks(WorldConfig(), 4, seed=0))
+    env = LavaWorldEnv(tasks=training_tasks(LavaConfig(), 4, seed=0))
     env.reset(seed=0)
     counts = np.bincount([env.reset()[1]["task"] for _ in range(400)], minlength=4)
     assert counts.min() > 60
@@ -125,7 +125,7 @@ def test_a_seed_decides_everything_that_follows():
 
 def test_renderings():
     assert fixed(DRAWING).render() is None
-    env = LavaWorldEnv("ansi", tasks=tasks_from_text(DRAWING, world=WorldConfig(start="fixed")))
+    env = LavaWorldEnv("ansi", tasks=tasks_from_text(DRAWING, world=LavaConfig(start="fixed")))
     assert env.render() is None
     env.reset(seed=0)
     assert env.render() == DRAWING
@@ -138,7 +138,7 @@ def test_mistakes_are_named():
     with pytest.raises(ValueError, match="available: rgb_array, ansi"):
         LavaWorldEnv("human")
     with pytest.raises(ValueError, match="tasks bring their own world; leave out: slip"):
-        LavaWorldEnv(tasks=training_tasks(WorldConfig(), 1, 0), slip=0.1)
+        LavaWorldEnv(tasks=training_tasks(LavaConfig(), 1, 0), slip=0.1)
     with pytest.raises(TypeError, match="colour"):
         LavaWorldEnv(colour="red")
     with pytest.raises(gym.error.ResetNeeded):
@@ -160,7 +160,7 @@ def test_without_a_seed_environments_differ():
 
 
 def test_a_stream_keeps_to_its_split():
-    world = WorldConfig(4, 3, difficulty=0.35)
+    world = LavaConfig(4, 3, difficulty=0.35)
     tuning = {
         scenery.tobytes() for scenery in evaluation_tasks(world, 0.35, 3000, 0, spread=0, split="tuning").table.scenery
     }

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skipper.benchmarks.plain import plain_world
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.layout import (
     AGENT,
     EMPTY,
@@ -27,7 +27,7 @@ from skipper.envs.lava.tasks import Tasks, tasks_from_text
 from skipper.envs.rng import stream_states
 
 
-def draw(world: WorldConfig, count: int, seed: int = 0) -> Tasks:
+def draw(world: LavaConfig, count: int, seed: int = 0) -> Tasks:
     table = empty_table(count, world.cells)
     draw_tasks(table, stream_states([seed], count), Rules.of(world))
     return Tasks(world, table)
@@ -43,7 +43,7 @@ def test_minigrid_agrees_about_the_indices():
 
 
 def test_ten_thousand_layouts_of_the_paper():
-    tasks = draw(WorldConfig(difficulty=0.4), 10_000)
+    tasks = draw(LavaConfig(difficulty=0.4), 10_000)
     start, goal, lava = tasks.table.start, tasks.table.goal, tasks.lava()
     assert (lava.sum((1, 2)) == 48).all()
     assert not lava[:, [0, -1]].any()
@@ -63,7 +63,7 @@ def test_ten_thousand_layouts_of_the_paper():
 
 
 def test_mean_path_length_of_the_paper():
-    tasks = draw(WorldConfig(difficulty=0.4), 2000)
+    tasks = draw(LavaConfig(difficulty=0.4), 2000)
     lengths = shortest_distances(tasks)[np.arange(2000), tasks.table.start, tasks.table.goal]
     assert lengths.mean() == pytest.approx(16.2, abs=0.3)
 
@@ -78,30 +78,30 @@ def test_mean_path_length_of_the_paper():
 )
 def test_any_possible_world_has_exact_lava_and_a_path(width, height, share, walls, seed):
     most = (height - 1) / height  # the highest difficulty that leaves a path
-    world = WorldConfig(width, height, difficulty=share * most, dynamics="walls" if walls else "lava")
+    world = LavaConfig(width, height, difficulty=share * most, dynamics="walls" if walls else "lava")
     tasks = draw(world, 3, seed)
     assert (tasks.lava().sum((1, 2)) == int(world.difficulty * (width * height - 2 * height))).all()
     assert reachable(tasks)[np.arange(3), tasks.table.goal].all()
 
 
 def test_the_highest_difficulty_leaves_one_straight_row():
-    world = WorldConfig(30, 20, difficulty=19 / 20)
+    world = LavaConfig(30, 20, difficulty=19 / 20)
     tasks = draw(world, 20)
     free = ~tasks.lava()[:, 1:-1]
     assert (free.sum((1, 2)) == 28).all()
     assert (free.all(1).sum(1) == 1).all()
     # So large a grid hardly ever gets a straight walk at the usual noise: it must fall for this to end soon.
-    draw(WorldConfig(60, 40, difficulty=39 / 40), 20)
+    draw(LavaConfig(60, 40, difficulty=39 / 40), 20)
 
 
 def test_densities_fill_the_band_of_the_spread():
-    counts = draw(WorldConfig(difficulty=0.4, spread=0.05), 3000).lava().sum((1, 2))
+    counts = draw(LavaConfig(difficulty=0.4, spread=0.05), 3000).lava().sum((1, 2))
     assert (counts.min(), counts.max()) == (42, 53)
     assert counts.mean() == pytest.approx(47.5, abs=0.3)
 
 
 def test_splits_never_share_a_layout_and_all_have_their_part():
-    world = WorldConfig(4, 3, difficulty=0.35)  # small enough that every split meets every layout of its own
+    world = LavaConfig(4, 3, difficulty=0.35)  # small enough that every split meets every layout of its own
     layouts = {}
     for split in SPLITS:
         table = empty_table(3000, world.cells)
@@ -112,7 +112,7 @@ def test_splits_never_share_a_layout_and_all_have_their_part():
     assert len(set.union(*layouts.values())) == sum(sizes)
 
 
-@pytest.mark.parametrize("world", [WorldConfig(3, 3, difficulty=0.0), WorldConfig(3, 5, difficulty=0.8)])
+@pytest.mark.parametrize("world", [LavaConfig(3, 3, difficulty=0.0), LavaConfig(3, 5, difficulty=0.8)])
 @pytest.mark.parametrize("split", SPLITS)
 def test_no_split_is_empty_however_small_the_grid(world, split):
     table = empty_table(50, world.cells)
@@ -121,19 +121,19 @@ def test_no_split_is_empty_however_small_the_grid(world, split):
 
 
 def test_the_search_for_a_layout_ends():
-    rules = Rules.of(WorldConfig(3, 3))._replace(split=len(SPLITS))  # no layout can be of it
+    rules = Rules.of(LavaConfig(3, 3))._replace(split=len(SPLITS))  # no layout can be of it
     with pytest.raises(RuntimeError, match="no layout was found"):
         draw_tasks(empty_table(1, 9), stream_states([1], 1), rules)
 
 
 def test_an_unknown_split_is_refused():
     with pytest.raises(ValueError, match="available: train, stream, evaluation, tuning"):
-        Rules.of(WorldConfig(), "test")
+        Rules.of(LavaConfig(), "test")
 
 
 @pytest.mark.parametrize("dynamics", ["lava", "walls"])
 def test_the_transition_table_is_that_of_the_plain_twin(dynamics):
-    for world in (WorldConfig(dynamics=dynamics), WorldConfig(5, 7, difficulty=0.5, dynamics=dynamics)):
+    for world in (LavaConfig(dynamics=dynamics), LavaConfig(5, 7, difficulty=0.5, dynamics=dynamics)):
         tasks = draw(world, 20)
         for row in range(20):
             plain = plain_world(tasks, row)
@@ -162,6 +162,6 @@ def test_actions_are_east_south_west_north():
 def test_agent_colours_say_what_is_under_it():
     cells = np.array([0, 3, 6])
     for dynamics, solid in (("lava", YELLOW), ("walls", GREY)):
-        tasks = tasks_from_text("A#G\n...\n...", world=WorldConfig(dynamics=dynamics))
+        tasks = tasks_from_text("A#G\n...\n...", world=LavaConfig(dynamics=dynamics))
         images = tasks.observe(np.zeros(3, int), cells).reshape(3, -1, 2)
         assert images[np.arange(3), cells].tolist() == [[AGENT, RED], [AGENT, solid], [AGENT, GREEN]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skipper.benchmarks.plain import plain_world
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.oracle import (
     UNREACHABLE,
     LavaOracle,
@@ -32,7 +32,7 @@ def mixed_tasks() -> list[Tasks]:
     for seed in range(10):
         width, height = (int(side) for side in rng.integers(3, 11, size=2))
         difficulty = float(rng.uniform(0, (height - 1) / height))
-        world = WorldConfig(width, height, difficulty=difficulty, dynamics=("lava", "walls")[seed % 2])
+        world = LavaConfig(width, height, difficulty=difficulty, dynamics=("lava", "walls")[seed % 2])
         sets.append(evaluation_tasks(world, difficulty, 20, seed, spread=0.0))
     return sets
 
@@ -49,7 +49,7 @@ def test_distances_and_values_equal_brute_force(tasks):
 
 
 def test_values_under_slip_equal_brute_force_for_any_target():
-    world = WorldConfig(6, 5, difficulty=0.4, slip=0.3)
+    world = LavaConfig(6, 5, difficulty=0.4, slip=0.3)
     tasks = training_tasks(world, 5, seed=0)
     rows, targets = np.array([0, 1, 2, 3, 4, 4]), np.array([3, 12, 17, 20, 29, 8])
     values = action_values(tasks, rows, targets, discount=0.9)
@@ -59,7 +59,7 @@ def test_values_under_slip_equal_brute_force_for_any_target():
 
 
 def test_without_slip_values_are_powers_of_the_discount():
-    tasks = training_tasks(WorldConfig(), 4, seed=0)
+    tasks = training_tasks(LavaConfig(), 4, seed=0)
     distances = shortest_distances(tasks).astype(float)
     distances[distances == UNREACHABLE] = np.inf
     for target in (5, 70, 143):
@@ -81,7 +81,7 @@ def test_a_corridor_computed_by_hand():
 
 
 def test_a_corridor_with_slip_computed_by_hand():
-    tasks = tasks_from_text("A.G\n###\n###", world=WorldConfig(slip=0.4))
+    tasks = tasks_from_text("A.G\n###\n###", world=LavaConfig(slip=0.4))
     values = action_values(tasks, discount=0.5)[0]
     # East is done with 0.7, each other move with 0.1; v(start) from the bumps, v(middle) likewise.
     start, middle = values[0].max(), values[3].max()
@@ -97,13 +97,13 @@ def test_reachable_cells():
 
 
 def test_distances_from_chosen_cells_are_rows_of_all_pairs():
-    tasks = training_tasks(WorldConfig(5, 6), 3, seed=0)
+    tasks = training_tasks(LavaConfig(5, 6), 3, seed=0)
     rows, sources = np.array([2, 0, 2]), np.array([4, 29, 0])
     assert (distances_from(tasks, rows, sources) == shortest_distances(tasks)[rows, sources]).all()
 
 
 def test_optimal_paths_are_shortest_and_legal():
-    tasks = training_tasks(WorldConfig(), 10, seed=0)
+    tasks = training_tasks(LavaConfig(), 10, seed=0)
     distances = shortest_distances(tasks)
     for row in range(10):
         path = optimal_path(tasks, row)
@@ -138,7 +138,7 @@ def test_truth_of_a_policy_computed_by_hand():
 
 
 def test_the_optimal_policy_always_succeeds_and_its_value_is_the_optimal_one():
-    tasks = training_tasks(WorldConfig(max_steps=200), 20, seed=0)
+    tasks = training_tasks(LavaConfig(max_steps=200), 20, seed=0)
     values = action_values(tasks)
     truth = policy_truth(tasks, greedy_policy(values))
     start = np.arange(20), tasks.table.start
@@ -174,7 +174,7 @@ def rollouts(tasks: Tasks, actions: np.ndarray, episodes: int) -> dict[str, np.n
 
 def test_truth_under_slip_equals_monte_carlo_within_its_error():
     # Long episodes, so that the discount is hardly cut off by the end of time.
-    tasks = training_tasks(WorldConfig(slip=0.1, start="fixed", max_steps=600), 6, seed=0)
+    tasks = training_tasks(LavaConfig(slip=0.1, start="fixed", max_steps=600), 6, seed=0)
     policy = action_values(tasks).argmax(-1)
     truth, played = policy_truth(tasks, policy), rollouts(tasks, policy, 4000)
     start = np.arange(6), tasks.table.start
@@ -187,9 +187,9 @@ def test_truth_under_slip_equals_monte_carlo_within_its_error():
 
 
 def test_truth_of_a_random_policy_equals_monte_carlo_within_its_error():
-    tasks = training_tasks(WorldConfig(5, 4, difficulty=0.3, start="fixed", max_steps=20), 4, seed=0)
+    tasks = training_tasks(LavaConfig(5, 4, difficulty=0.3, start="fixed", max_steps=20), 4, seed=0)
     policy = np.random.default_rng(0).integers(4, size=(4, 20))
-    slippery = Tasks(WorldConfig(5, 4, difficulty=0.3, start="fixed", max_steps=20, slip=0.8), tasks.table)
+    slippery = Tasks(LavaConfig(5, 4, difficulty=0.3, start="fixed", max_steps=20, slip=0.8), tasks.table)
     truth, played = policy_truth(slippery, policy), rollouts(slippery, policy, 4000)
     start = np.arange(4), tasks.table.start
     for name in ("success", "death", "length", "value"):
@@ -200,7 +200,7 @@ def test_truth_of_a_random_policy_equals_monte_carlo_within_its_error():
 
 @pytest.mark.parametrize("dynamics", ["lava", "walls"])
 def test_the_oracle_of_observations_knows_what_the_tables_know(dynamics):
-    world = WorldConfig(7, 6, difficulty=0.4, slip=0.1, dynamics=dynamics)
+    world = LavaConfig(7, 6, difficulty=0.4, slip=0.1, dynamics=dynamics)
     tasks = training_tasks(world, 6, seed=0)
     oracle = LavaOracle(world, remembered=4)
     rng = np.random.default_rng(0)
@@ -216,7 +216,7 @@ def test_the_oracle_of_observations_knows_what_the_tables_know(dynamics):
 
 
 def test_mistakes_are_named():
-    tasks = training_tasks(WorldConfig(), 2, seed=0)
+    tasks = training_tasks(LavaConfig(), 2, seed=0)
     with pytest.raises(ValueError, match="discount must lie between 0 and 1"):
         action_values(tasks, discount=1.0)
     with pytest.raises(ValueError, match="one shape"):
@@ -235,7 +235,7 @@ def test_mistakes_are_named():
 
 @pytest.mark.parametrize(("rows", "cells", "what"), [([2], [0], "row"), ([-1], [0], "row"), ([0], [144], "cell")])
 def test_rows_and_cells_that_are_not_there_are_refused(rows, cells, what):
-    tasks = training_tasks(WorldConfig(), 2, seed=0)
+    tasks = training_tasks(LavaConfig(), 2, seed=0)
     rows, cells = np.array(rows), np.array(cells)
     for ask in (distances_from, action_values, expected_discounts, Tasks.observe):
         with pytest.raises(ValueError, match=f"no such {what}"):
@@ -243,12 +243,12 @@ def test_rows_and_cells_that_are_not_there_are_refused(rows, cells, what):
 
 
 def test_observations_that_are_not_of_the_oracles_world_are_refused():
-    tasks = training_tasks(WorldConfig(10, 12), 1, seed=0)
-    walls = Tasks(WorldConfig(10, 12, dynamics="walls"), tasks.table)
+    tasks = training_tasks(LavaConfig(10, 12), 1, seed=0)
+    walls = Tasks(LavaConfig(10, 12, dynamics="walls"), tasks.table)
     seen = tasks.observe(np.array([0]), tasks.table.start)
     LavaOracle(tasks.world).action_values(seen)
     with pytest.raises(ValueError, match="12x10 cells"):
-        LavaOracle(WorldConfig(12, 10)).action_values(seen)
+        LavaOracle(LavaConfig(12, 10)).action_values(seen)
     with pytest.raises(ValueError, match="obstacles of dynamics 'walls'"):
         LavaOracle(walls.world).action_values(seen)
     for code in (8, 10):  # without the goal, without the agent
@@ -258,7 +258,7 @@ def test_observations_that_are_not_of_the_oracles_world_are_refused():
 
 
 def test_the_oracle_remembers_what_it_computed_but_not_for_ever(monkeypatch):
-    tasks = training_tasks(WorldConfig(6, 6), 6, seed=0)
+    tasks = training_tasks(LavaConfig(6, 6), 6, seed=0)
     oracle = LavaOracle(tasks.world, remembered=4, discount=0.8)
     asked = []
     real = action_values
@@ -276,7 +276,7 @@ def test_the_oracle_remembers_what_it_computed_but_not_for_ever(monkeypatch):
 
 def test_values_are_exact_to_many_digits_under_slip():
     """Against the linear equations of the optimal policy."""
-    tasks = training_tasks(WorldConfig(5, 5, slip=0.3), 3, seed=0)
+    tasks = training_tasks(LavaConfig(5, 5, slip=0.3), 3, seed=0)
     values = action_values(tasks, discount=0.999)
     for row in range(3):
         policy = greedy_policy(values[row]) * 0.7 + 0.3 / 4
@@ -295,5 +295,5 @@ def test_values_that_differ_by_rounding_are_a_tie():
 
 
 def test_paths_ignore_slips():
-    tasks = tasks_from_text(CORRIDOR, world=WorldConfig(slip=1.0))
+    tasks = tasks_from_text(CORRIDOR, world=LavaConfig(slip=1.0))
     assert optimal_path(tasks, 0).tolist() == [0, 3, 6, 9]

@@ -1,6 +1,6 @@
 import numpy as np
 
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.render import render_rgb, render_text, scenery_of
 from skipper.envs.lava.tasks import tasks_from_text
 
@@ -8,7 +8,7 @@ DRAWING = "A#..\n...G\n.#.."
 
 
 def seen(cell: int, dynamics: str = "lava") -> np.ndarray:
-    tasks = tasks_from_text(DRAWING, world=WorldConfig(dynamics=dynamics))
+    tasks = tasks_from_text(DRAWING, world=LavaConfig(dynamics=dynamics))
     return tasks.observe(np.array([0]), np.array([cell]))[0]
 
 

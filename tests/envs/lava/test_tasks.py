@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from skipper.config import EVALUATION_DIFFICULTIES, WorldConfig
+from skipper.envs.lava.config import EVALUATION_DIFFICULTIES, LavaConfig
 from skipper.envs.lava.tasks import Tasks, TaskStream, evaluation_tasks, tasks_from_text, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 
@@ -15,8 +15,8 @@ def fingerprints(tasks: Tasks) -> set[bytes]:
 
 def test_the_same_seed_gives_the_same_tasks_in_another_process():
     program = (
-        "import hashlib; from skipper.config import WorldConfig; from skipper.envs.lava.tasks import *;"
-        "tasks = [training_tasks(WorldConfig(), 50, 3), evaluation_tasks(WorldConfig(), 0.45, 50, 3)];"
+        "import hashlib; from skipper.envs.lava.config import LavaConfig; from skipper.envs.lava.tasks import *;"
+        "tasks = [training_tasks(LavaConfig(), 50, 3), evaluation_tasks(LavaConfig(), 0.45, 50, 3)];"
         "print(hashlib.sha256(b''.join(c.tobytes() for t in tasks for c in t.table)).hexdigest())"
     )
     runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in "ab"]
@@ -26,19 +26,19 @@ def test_the_same_seed_gives_the_same_tasks_in_another_process():
 
 def test_tasks_do_not_change_between_versions():
     """A changed number here changes every result: say so in the changelog, under "Changes results"."""
-    tasks = training_tasks(WorldConfig(), 2, seed=0)
+    tasks = training_tasks(LavaConfig(), 2, seed=0)
     assert tasks.table.start.tolist() == [5, 1]
     assert tasks.table.goal.tolist() == [133, 139]
     assert np.flatnonzero(tasks.lava()[0].reshape(-1))[:8].tolist() == [18, 33, 34, 35, 38, 39, 40, 42]
 
 
 def test_another_seed_gives_other_tasks():
-    sets = [fingerprints(training_tasks(WorldConfig(), 50, seed)) for seed in range(3)]
+    sets = [fingerprints(training_tasks(LavaConfig(), 50, seed)) for seed in range(3)]
     assert len(set.union(*sets)) == 150
 
 
 def test_training_tasks_differ_from_each_other_even_on_tiny_grids():
-    world = WorldConfig(3, 3, difficulty=0.35)
+    world = LavaConfig(3, 3, difficulty=0.35)
     assert len(fingerprints(training_tasks(world, 3, seed=0))) == 3
     with pytest.raises(ValueError, match=r"different tasks were asked for.*gave only"):
         training_tasks(world, 100, seed=0)
@@ -46,7 +46,7 @@ def test_training_tasks_differ_from_each_other_even_on_tiny_grids():
 
 def test_task_sets_are_disjoint():
     # On so small a grid the same layouts would come up again and again if nothing kept the sets apart.
-    world = WorldConfig(4, 4, difficulty=0.4)
+    world = LavaConfig(4, 4, difficulty=0.4)
     train = fingerprints(training_tasks(world, 50, seed=0))
     envs = LavaVectorEnv(2000, tasks=TaskStream(world))
     envs.reset(seed=0)
@@ -63,20 +63,20 @@ def test_task_sets_are_disjoint():
 
 def test_evaluation_sets_of_the_paper_have_the_densities_of_their_difficulty_alone():
     counts = [
-        set(evaluation_tasks(WorldConfig(), level, 2000, seed=1).lava().sum((1, 2)).tolist())
+        set(evaluation_tasks(LavaConfig(), level, 2000, seed=1).lava().sum((1, 2)).tolist())
         for level in EVALUATION_DIFFICULTIES
     ]
     assert [(min(found), max(found)) for found in counts] == [(24, 35), (36, 47), (48, 59), (60, 71)]
 
 
 def test_evaluation_starts_on_the_side_opposite_to_the_goal():
-    tasks = evaluation_tasks(WorldConfig(start="uniform"), 0.35, 100, seed=0)
+    tasks = evaluation_tasks(LavaConfig(start="uniform"), 0.35, 100, seed=0)
     assert tasks.world.start == "fixed"
     assert (tasks.table.start // 12 + tasks.table.goal // 12 == 11).all()
 
 
 def test_drawings_are_read_as_they_look():
-    tasks = tasks_from_text("A.#.\n.#..\n...G", world=WorldConfig(dynamics="walls", slip=0.25))
+    tasks = tasks_from_text("A.#.\n.#..\n...G", world=LavaConfig(dynamics="walls", slip=0.25))
     assert (tasks.world.width, tasks.world.height, tasks.world.slip) == (4, 3, 0.25)
     assert (tasks.table.start[0], tasks.table.goal[0]) == (0, 11)
     assert np.argwhere(tasks.lava()[0]).tolist() == [[1, 1], [2, 0]]
@@ -89,7 +89,7 @@ def test_bad_drawings_are_refused(text):
 
 
 def test_a_subset_keeps_order_and_truth():
-    tasks = training_tasks(WorldConfig(), 5, seed=0)
+    tasks = training_tasks(LavaConfig(), 5, seed=0)
     part = tasks.subset([4, 1])
     assert len(part) == 2
     assert (part.table.successor == tasks.table.successor[[4, 1]]).all()
@@ -98,18 +98,18 @@ def test_a_subset_keeps_order_and_truth():
 @pytest.mark.parametrize(("count", "seed", "wanted"), [(0, 0, "at least 1"), (1, -1, "0 or more")])
 def test_bad_counts_and_seeds_are_refused(count, seed, wanted):
     with pytest.raises(ValueError, match=wanted):
-        training_tasks(WorldConfig(), count, seed)
+        training_tasks(LavaConfig(), count, seed)
     with pytest.raises(ValueError, match=wanted):
-        evaluation_tasks(WorldConfig(), 0.4, count, seed)
+        evaluation_tasks(LavaConfig(), 0.4, count, seed)
 
 
 def test_a_stream_of_an_unknown_split_is_refused():
     with pytest.raises(ValueError, match="unknown split"):
-        TaskStream(WorldConfig(), "test")
+        TaskStream(LavaConfig(), "test")
 
 
 def test_difficulties_have_tasks_of_their_own():
-    one, two = (evaluation_tasks(WorldConfig(), level, 100, seed=0).table for level in (0.35, 0.45))
+    one, two = (evaluation_tasks(LavaConfig(), level, 100, seed=0).table for level in (0.35, 0.45))
     assert (one.start == two.start).mean() < 0.3
 
 

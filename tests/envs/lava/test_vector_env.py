@@ -3,16 +3,16 @@ import numpy as np
 import pytest
 
 import skipper  # noqa: F401  registers the environments
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.env import LavaWorldEnv
 from skipper.envs.lava.tasks import TaskStream, tasks_from_text, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 
 WORLDS = {
-    "fixed tasks": training_tasks(WorldConfig(), 5, seed=0),
-    "stream": TaskStream(WorldConfig(7, 5, difficulty=0.3)),
-    "walls with slip": training_tasks(WorldConfig(dynamics="walls", slip=0.2), 3, seed=1),
-    "stream with slip, own starts": TaskStream(WorldConfig(slip=0.1, start="fixed")),
+    "fixed tasks": training_tasks(LavaConfig(), 5, seed=0),
+    "stream": TaskStream(LavaConfig(7, 5, difficulty=0.3)),
+    "walls with slip": training_tasks(LavaConfig(dynamics="walls", slip=0.2), 3, seed=1),
+    "stream with slip, own starts": TaskStream(LavaConfig(slip=0.1, start="fixed")),
 }
 
 
@@ -57,7 +57,7 @@ def test_gymnasium_makes_it_from_its_name():
 
 
 def test_what_is_returned_does_not_change_later():
-    envs = LavaVectorEnv(8, tasks=training_tasks(WorldConfig(), 5, seed=0))
+    envs = LavaVectorEnv(8, tasks=training_tasks(LavaConfig(), 5, seed=0))
     observation, info = envs.reset(seed=0)
     before = observation.copy(), info["goal"].copy(), info["task"].copy()
     for _ in range(20):
@@ -68,7 +68,7 @@ def test_what_is_returned_does_not_change_later():
 
 
 def test_own_assignment_plays_every_task_in_its_place():
-    tasks = training_tasks(WorldConfig(start="fixed"), 6, seed=0)
+    tasks = training_tasks(LavaConfig(start="fixed"), 6, seed=0)
     envs = LavaVectorEnv(6, tasks=tasks, assignment="own")
     first, _ = envs.reset(seed=0)
     assert (first == tasks.observe(np.arange(6), tasks.table.start)).all()
@@ -78,7 +78,7 @@ def test_own_assignment_plays_every_task_in_its_place():
 
 
 def test_final_observations_are_there_only_when_episodes_end():
-    tasks = tasks_from_text("A.G\n...\n...", world=WorldConfig(start="fixed"))
+    tasks = tasks_from_text("A.G\n...\n...", world=LavaConfig(start="fixed"))
     envs = LavaVectorEnv(2, tasks=tasks)
     envs.reset(seed=0)
     _, _, _, _, info = envs.step(np.array([0, 1]))
@@ -148,7 +148,7 @@ def test_mistakes_are_named():
 
 
 def test_the_time_of_an_episode_is_part_of_the_saved_state():
-    tasks = tasks_from_text("A.G\n...\n...", world=WorldConfig(start="fixed", max_steps=10))
+    tasks = tasks_from_text("A.G\n...\n...", world=LavaConfig(start="fixed", max_steps=10))
     envs, other = LavaVectorEnv(1, tasks=tasks), LavaVectorEnv(1, tasks=tasks)
     envs.reset(seed=0)
     for _ in range(7):
@@ -158,7 +158,7 @@ def test_the_time_of_an_episode_is_part_of_the_saved_state():
 
 
 def test_a_state_of_other_tasks_is_refused():
-    one, two = (LavaVectorEnv(2, tasks=training_tasks(WorldConfig(), 3, seed)) for seed in (0, 1))
+    one, two = (LavaVectorEnv(2, tasks=training_tasks(LavaConfig(), 3, seed)) for seed in (0, 1))
     one.reset(seed=0)
     with pytest.raises(ValueError, match="with other tasks"):
         two.load_state_dict(one.state_dict())
@@ -196,7 +196,7 @@ def test_without_a_seed_environments_differ():
 
 
 def test_a_stream_keeps_to_its_split():
-    world = WorldConfig(4, 3, difficulty=0.35)
+    world = LavaConfig(4, 3, difficulty=0.35)
     seen = {}
     for split in ("tuning", "stream"):
         envs = LavaVectorEnv(500, tasks=TaskStream(world, split))

@@ -1,0 +1,66 @@
+"""``skipper demo``: a few minutes of training, compared and drawn."""
+
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from skipper.commands.options import evaluation_sets, has_screen, play_sets
+from skipper.commands.tables import results_table
+from skipper.envs.registry import find_family
+from skipper.training.load import load
+
+SHOWN = tuple(range(6))  # tasks on the demo's page
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train Skipper for a few minutes and compare it with other agents.
+
+    One table compares it with the random and the optimal agent and with a pretrained Skipper. The demo also writes
+    figures of its learning curve, of one of its plans and of the tasks, and a page on which the pretrained agent can be
+    watched.
+    """
+
+    out: Path = Path("demo")
+    """Folder for the results; a run that it holds is replaced."""
+    minutes: float = 4.5
+    """Training time, at most."""
+    trained: Path = Path("pretrained/skipper-regen-50")
+    """The pretrained agent to compare with; left out if the folder does not exist."""
+    episodes: int = 200
+    """Tasks per evaluation set in the table."""
+    seed: int = 0
+    """Decides the tasks and everything that happens."""
+
+    def run(self) -> None:
+        """Train, print the table and write the figures."""
+        from skipper.experiments.demo import demo_config, draw_figures, train_for  # matplotlib is slow to import
+        from skipper.viewer.gallery import gallery
+        from skipper.viewer.record import to_html
+
+        console = Console()
+        config, run = demo_config(self.seed), self.out / "run"
+        family = find_family(config.env)
+        sets = evaluation_sets(family, config.world, self.episodes, self.seed)
+        console.print(
+            f"Training Skipper on {config.tasks} tasks ({config.env}), for at most {self.minutes:g} minutes ..."
+        )
+        train_for(config, run, self.minutes)
+        console.print(f"Playing {self.episodes} unseen tasks of each of {len(sets)} evaluation sets ...")
+        results = {agent: play_sets(agent, family, sets, self.seed) for agent in ("random", "optimal")}
+        for name, folder in {"just now": run, "pretrained": self.trained}.items():
+            if folder.exists():
+                results[name] = play_sets(load(folder, self.seed).agent, family, sets, self.seed)
+        console.print(results_table(results, family.set_kind))
+        shown = self.trained if self.trained.exists() else run
+        hardest = family.evaluation_names(config.world)[-1]
+        watched = gallery(shown.name, load(shown, self.seed, explain=True), hardest, SHOWN, seed=self.seed)
+        for picture in draw_figures(run, watched.data, watched.pictures(0), family, sets, self.out):
+            console.print(f"wrote {picture}")
+        page = self.out / "watch.html"
+        page.write_text(to_html(watched.data), encoding="utf-8")
+        console.print(f"wrote {page}: open it to see {shown.name} think")
+        if has_screen():
+            webbrowser.open(page.resolve().as_uri())

@@ -1,0 +1,75 @@
+"""What several commands share: world options, evaluation sets, and how agents play them."""
+
+import os
+import sys
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+import tyro
+
+from skipper.agents.registry import make_baseline
+from skipper.config import RunConfig
+from skipper.envs.registry import DEFAULT_FAMILY, Family, TaskSet, find_family
+from skipper.training.evaluate import Summary, play, summarise
+from skipper.types import Agent
+
+Command = TypeVar("Command")
+
+RunArgument = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(name="run", metavar="RUN")]
+OptionalRunArgument = Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(name="run", metavar="RUN")]
+# The parser takes the type from the default instance.
+WorldOptions = tyro.conf.OmitArgPrefixes[Any]
+
+
+def default_world() -> Any:
+    """World options of the default environment."""
+    return find_family(DEFAULT_FAMILY).options_type()
+
+
+def with_world(command: type[Command], family: Family) -> Command:
+    """The defaults of a command with the world options of ``family``, for the parser."""
+    required = [
+        entry.name
+        for entry in fields(command)  # type: ignore[arg-type]
+        if entry.default is MISSING and entry.default_factory is MISSING
+    ]
+    return command(**dict.fromkeys(required, tyro.MISSING), world=family.options_type())
+
+
+def changed_world(config: RunConfig, options: Any) -> Any:
+    """The world of a run with ``options`` in place of its own; the networks of the run must still fit."""
+    family = find_family(config.env)
+    if not isinstance(options, family.options_type):
+        raise ValueError(f"the run is of the environment {config.env!r}, the options are of another one")
+    world = options.changed(config.world)
+    before, after = family.spec(config.world), family.spec(world)
+    if before[:3] != after[:3]:  # shape, vocabulary and actions
+        raise ValueError(
+            f"networks are made for observations of one size: those of the run are {before.shape}, "
+            f"these options give {after.shape}"
+        )
+    return world
+
+
+def evaluation_sets(family: Family, world: Any, count: int, seed: int) -> dict[str, TaskSet]:
+    """``count`` unseen tasks of every evaluation set, by its name."""
+    names = family.evaluation_names(world)
+    return {name: family.evaluation_tasks(world, name, count, seed) for name in names}
+
+
+def play_sets(agent: Agent | str, family: Family, sets: dict[str, TaskSet], seed: int) -> dict[str, Summary]:
+    """Results on every set of tasks, of an agent or of the baseline with this name, built anew for every set."""
+    results = {}
+    for name, tasks in sets.items():
+        rng = np.random.default_rng(seed)
+        player = make_baseline(agent, family.spec(tasks.world), rng) if isinstance(agent, str) else agent
+        results[name] = summarise(play(player, family, tasks, seed))
+    return results
+
+
+def has_screen() -> bool:
+    """Whether a browser window can be shown to a user at a terminal."""
+    screen = sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return screen and sys.stdout.isatty()

@@ -1,0 +1,79 @@
+"""Tables and JSON that commands print."""
+
+import json
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from skipper.training.evaluate import Summary
+
+Results = dict[str, dict[str, Summary]]  # by agent or change, then by evaluation set
+
+
+def results_table(results: Results, set_kind: str) -> Table:
+    """A row per agent and evaluation set."""
+    table = Table("agent", set_kind, "success", "95% interval", "steps", "deaths", "timeouts")
+    for agent, sets in results.items():
+        for name, row in sets.items():
+            shares = [f"{share:.3f}" for share in (row.deaths, row.timeouts)]
+            interval = f"{row.low:.3f} - {row.high:.3f}"
+            table.add_row(agent, name, f"{row.success:.3f}", interval, f"{row.length:.1f}", *shares)
+        table.add_section()
+    return table
+
+
+def results_json(results: Results) -> dict[str, dict[str, Any]]:
+    """The same as JSON values."""
+    return {name: {level: row._asdict() for level, row in sets.items()} for name, sets in results.items()}
+
+
+def changes_table(title: str, changed: Results) -> Table:
+    """A row per change: success per evaluation set, the mean, and the gain over the first row."""
+    first = next(iter(changed.values()))
+    table = Table(title, *first, "mean", "gain", "deaths", "timeouts")
+    base = np.mean([row.success for row in first.values()])
+    for name, rows in changed.items():
+        success = [row.success for row in rows.values()]
+        shares = [np.mean([getattr(row, key) for row in rows.values()]) for key in ("deaths", "timeouts")]
+        numbers = [*success, np.mean(success)]
+        gain = f"{np.mean(success) - base:+.3f}"
+        table.add_row(name, *(f"{x:.3f}" for x in numbers), gain, *(f"{share:.3f}" for share in shares))
+    return table
+
+
+def errors_table(errors: dict[str, dict[str, Any]]) -> Table:
+    """A row per measure, a column per evaluation set."""
+    table = Table("compared with ground truth", *errors)
+
+    def add(label: str, *path: str) -> None:
+        values: list[Any] = list(errors.values())
+        for key in path:
+            values = [None if value is None else value.get(key) for value in values]
+        if any(value is not None for value in values):
+            table.add_row(label, *("-" if value is None else f"{value:.3f}" for value in values))
+
+    for steps in (1, 2, 4, 6, 8, "inf"):
+        add(f"distance error at {steps}", "edges", str(steps), "distance")
+    for steps in (1, 2, 4, 6, 8):
+        add(f"walks that fail at {steps}", "walks", str(steps), "failure")
+    first = next(iter(errors.values()))
+    for part in ("plans", "generator"):
+        for name in first[part]:
+            add(name.replace("_", " "), part, name)
+    return table
+
+
+def show_measurements(result: dict[str, Any], as_json: bool) -> None:
+    """Print measurements as one JSON object, or one per line."""
+    if as_json:
+        print(json.dumps(result, indent=2))
+        return
+    table = Table("what", "measured")
+    for name, value in result.items():
+        parts = value if isinstance(value, dict) else {"": value}
+        for part, number in parts.items():
+            label = f"{name} {part}".replace("_", " ").strip()
+            table.add_row(label, f"{number:,.4g}" if isinstance(number, float) else str(number))
+    Console().print(table)
