@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import skipper
-from skipper.presets import DEBUG
+from skipper.training.configure import configure
 from skipper.training.run import train
 
-SHORT = replace(DEBUG, steps=400, checkpoint_every=400)
+SHORT = replace(configure("debug", "modelfree"), steps=400, checkpoint_every=400)
 NAMES = ("config.json", "weights.safetensors", "checkpoints/step-000000000400.safetensors")
 KINDS = ("flip", "flip", "flip", "truncate", "swap", "misplace", "pickle", "insert", "garbage", "length", "nest")
 

@@ -20,7 +20,7 @@ WARM_UP = ("--steps", "240", "--threads", "1")  # long enough to learn; a fork c
 SMALL_GENERATOR = ("--generator-width", "4")
 FAST = (
     *("--flat-description", "--learned-goal", "--scaled-start", "--all-pairs", "--other-episodes", "0.2"),
-    *("--hindsight-bound", "--delusion-scale", "0.25", "--practice", "--act-with-target-network"),
+    *("--hindsight-bound", "--delusion-scale", "0.25", "--training-targets", "random", "--act-with-target-network"),
     *("--match-observations", "--symmetries", "--ema-decay", "0.9"),
 )
 REVISIT = (
