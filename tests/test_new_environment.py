@@ -23,7 +23,7 @@ from skipper.viewer.gallery import gallery
 NOTES = [
     "no symmetries: the environment 'toy' offers none, so learning.symmetries is off",
     "no examples: the environment 'toy' offers none, so network.scaled_start is off",
-    "no examples: the environment 'toy' offers none, so flat_description is off",
+    "no examples: the environment 'toy' offers none, so generator.flat_description is off",
 ]
 
 
@@ -113,7 +113,7 @@ def test_commands_find_the_environment_of_a_run(run, tmp_path, monkeypatch, caps
     for arguments, complaint in (
         (["evaluate", str(run), "--side", "5"], r"those of the run are \(4, 4, 2\), these options give \(5, 5, 2\)"),
         (["evaluate", "--env", "toy", "--agent", "optimal"], "must offer an Oracle"),
-        (["evaluate", str(run), "--agent", "skipper-oracle"], "need an environment with an oracle; 'toy' offers none"),
+        (["evaluate", str(run), "--agent", "skipper-oracle"], "need an oracle; the environment 'toy' offers none"),
         (["evaluate", str(run), "--ensemble", "2"], "must be from 1 to 1"),
         (["diagnose", str(run)], "'toy' offers no ground truth"),
     ):
@@ -168,7 +168,7 @@ class NoScene(ToyFamily):
 def test_without_a_scene_skipper_refuses_and_modelfree_trains(tmp_path):
     register_family("no scene", NoScene)
     refused = replace(short("skipper-regen"), env="no scene")
-    with pytest.raises(ValueError, match="needs an environment with a scene; 'no scene' offers none"):
+    with pytest.raises(ValueError, match="needs a scene; the environment 'no scene' offers none"):
         train(refused, tmp_path / "refused")
     assert not (tmp_path / "refused").exists()
     assert train(replace(short("modelfree"), env="no scene"), tmp_path / "run")
@@ -190,5 +190,5 @@ def test_what_is_supported_is_left_alone():
     assert changed == replace(config, learning=replace(config.learning, symmetries=False))
     assert len(notes) == 1
     truthful = replace(config, planning=replace(config.planning, oracle_parts=("edges",)))
-    with pytest.raises(ValueError, match=r"oracle_parts \(edges\) need an environment with an oracle"):
+    with pytest.raises(ValueError, match=r"oracle_parts \(edges\) need an oracle"):
         supported(truthful, spec._replace(oracle=None))

@@ -15,7 +15,7 @@ from skipper.envs.registry import Family, TaskSet
 from skipper.planning.proxy import EdgeStatus
 from skipper.types import Array, scene_of
 
-Spots = Callable[[Sequence[int]], tuple[Array, Array]]  # cells to the coordinates of their centres
+Spots = Callable[[Sequence[int] | Array], tuple[Array, Array]]  # cells to the coordinates of their centres
 CURRENT = 0  # index of the current state in every plan
 LAST_FRAMES = 3  # frames that an animation stays on the end of its episode
 

@@ -19,7 +19,12 @@ class Loop:
     """Environments in lockstep, and the learner's updates at a fixed ratio to their steps."""
 
     def __init__(
-        self, learner: Learner, envs: Worlds, config: LearningConfig, seed: int, success: Callable[[Array, Array], Array] = rewarded_end
+        self,
+        learner: Learner,
+        envs: Worlds,
+        config: LearningConfig,
+        seed: int,
+        success: Callable[[Array, Array], Array] = rewarded_end,
     ) -> None:
         """``success`` says which steps solved their task, given rewards and terminations."""
         self.learner, self.envs, self.config, self._success = learner, envs, config, success

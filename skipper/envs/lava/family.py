@@ -144,9 +144,7 @@ class LavaFamily:
         """``count`` different training tasks."""
         return training_tasks(world, count, seed)
 
-    def vector_env(
-        self, num_envs: int, tasks: TaskSet | None, world: LavaConfig, *, one_each: bool = False
-    ) -> Worlds:
+    def vector_env(self, num_envs: int, tasks: TaskSet | None, world: LavaConfig, *, one_each: bool = False) -> Worlds:
         """Environments on fixed tasks, or on a stream of new ones."""
         played = TaskStream(world) if tasks is None else cast(Tasks, tasks)
         return LavaVectorEnv(num_envs, tasks=played, assignment="own" if one_each else "random")
@@ -206,5 +204,3 @@ LAVA = LavaFamily()
 def environment_spec(world: LavaConfig) -> EnvironmentSpec:
     """What agents must know of a lava world before they act."""
     return LAVA.spec(world)
-
-
