@@ -1,4 +1,4 @@
-"""Imports go downwards only, heavy libraries are confined, environments stay behind their family, no global randomness."""
+"""Imports go downwards only, heavy libraries and environments are confined, and there is no global randomness."""
 
 import ast
 from pathlib import Path

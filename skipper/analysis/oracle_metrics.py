@@ -39,7 +39,7 @@ def by_distance(true: Array, **values: Array) -> dict[str, dict[str, Any]]:
 
 def random_starts(truth: TaskTruth, rows: Array, rng: np.random.Generator) -> Array:
     """(B,) a random reachable, non-terminal state of each of the tasks ``rows`` (B,)."""
-    reachable = [truth.reachable(int(row)) for row in rows]
+    reachable = [truth.reachable(row) for row in rows.tolist()]
     index = (rng.random(len(rows)) * [len(states) for states in reachable]).astype(np.int64)
     return np.array([states[chosen] for states, chosen in zip(reachable, index, strict=True)])
 
@@ -100,8 +100,8 @@ def walk_truth(policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator
     reached, steps = truth.walks(rows, aims, actions)
     # Compare with the shortest paths from all reachable states.
     success, taken, fewest = [], [], []
-    for index, (row, aim) in enumerate(zip(rows, aims, strict=True)):
-        starts = truth.reachable(int(row))
+    for index, (row, aim) in enumerate(zip(rows.tolist(), aims.tolist(), strict=True)):
+        starts = truth.reachable(row)
         distance = truth.distances(np.full(len(starts), row), starts)[:, aim]
         counted = np.isfinite(distance) & (distance > 0)
         success.append(reached[index, starts[counted]])
@@ -153,7 +153,7 @@ def plans_of(actor: SkipperActor, family: Family, tasks: TaskSet, seed: int) -> 
 def generator_truth(
     policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator, states: int = 8
 ) -> dict[str, Any]:
-    """How often the generator reconstructs the agent's cell, and how many cells its codes name.
+    """Accuracy of reconstructed agents' cells, and how many different and how many reachable cells all codes name.
 
     A state is described and decoded in the context of another state of its task. The cells that codes name are decoded
     in the context of the task's start; "reachable_share" of them can be reached from there.

@@ -15,7 +15,7 @@ from skipper.envs.registry import Family, TaskSet
 from skipper.planning.prune import EdgeStatus
 from skipper.types import Array, scene_of
 
-Spots = Callable[[Sequence[int]], tuple[Array, Array]]  # cells to the coordinates of their centres
+Spots = Callable[[Sequence[int] | Array], tuple[Array, Array]]  # cells to the coordinates of their centres
 CURRENT = 0  # index of the current state in every plan
 LAST_FRAMES = 3  # frames that an animation stays on the end of its episode
 
@@ -53,14 +53,11 @@ def draw_moment(data: Mapping[str, Any], index: int, step: int, picture: Array, 
     ``picture`` (h, w, 3) shows the observation at that step. A goal that the plan pictures is drawn beside it.
     """
     episode = data["episodes"][index]
-    plan = _plan_at(episode, step)
-    pictured = plan is not None and "picture" in plan
-    figure = Figure(figsize=(10 if pictured else 6, 6.9), layout="constrained")
-    axes = figure.subplots(1, 2 if pictured else 1, squeeze=False)[0]
+    panels = 2 if "picture" in (_plan_at(episode, step) or {}) else 1
+    figure = Figure(figsize=(2 + 4 * panels, 6.9), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
     _moment(axes[0], data, episode, step, picture)
-    if plan is not None and pictured:
-        axes[1].imshow(decoded_picture(plan["picture"]), interpolation="nearest")
-        axes[1].set(xticks=[], yticks=[], title="goal of the plan")
+    _plan_picture(axes[1:], episode, step)
     figure.legend(loc="outside lower center", ncols=3, facecolor="lightgrey", fontsize=9)
     figure.savefig(path, dpi=120)
 
@@ -70,13 +67,16 @@ def animate_episode(
 ) -> None:
     """All decisions of an exported episode as a GIF; ``pictures`` show the observations of its steps and its end."""
     episode = data["episodes"][index]
-    figure = Figure(figsize=(4, 4.4), layout="constrained")
-    axes = figure.subplots()
+    panels = 2 if any("picture" in plan for plan in episode["plans"]) else 1
+    figure = Figure(figsize=(4 * panels, 4.4), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
     writer = PillowWriter(fps=per_second)
     with writer.saving(figure, str(path), dpi=80):
         for step, picture in enumerate(pictures):
-            axes.clear()
-            _moment(axes, data, episode, step, picture)
+            for panel in axes:
+                panel.clear()
+            _moment(axes[0], data, episode, step, picture)
+            _plan_picture(axes[1:], episode, step)
             for _ in range(LAST_FRAMES if step == len(pictures) - 1 else 1):
                 writer.grab_frame()
 
@@ -97,6 +97,15 @@ def _moment(axes: Axes, data: Mapping[str, Any], episode: Mapping[str, Any], ste
     if "target" in moment:
         x, y = spots([moment["target"]])
         axes.scatter(x, y, s=220, marker="*", color="gold", edgecolors="black", zorder=5, label="next target")
+
+
+def _plan_picture(axes: Sequence[Axes], episode: Mapping[str, Any], step: int) -> None:
+    """The goal that the plan pictures, on the axes that there are for it."""
+    plan = _plan_at(episode, step) or {}
+    for panel in axes:
+        panel.set(xticks=[], yticks=[], title="goal of the plan")
+        if "picture" in plan:
+            panel.imshow(decoded_picture(plan["picture"]), interpolation="nearest")
 
 
 def _draw_plan(axes: Axes, episode: Mapping[str, Any], plan: Mapping[str, Any], spots: Spots) -> None:

@@ -1,4 +1,4 @@
-"""``skipper compare``: is one agent better than another?"""
+"""``skipper compare``: tests whether one agent is better than another."""
 
 import json
 from dataclasses import dataclass

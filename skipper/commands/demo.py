@@ -45,7 +45,7 @@ class Demo:
         family = find_family(config.env)
         sets = evaluation_sets(family, config.world, self.episodes, self.seed)
         console.print(
-            f"Training Skipper on {config.tasks} tasks ({config.env}), for at most {self.minutes:g} minutes ..."
+            f"Training Skipper on {config.tasks} {config.env} tasks, for at most {self.minutes:g} minutes ..."
         )
         train_for(config, run, self.minutes)
         console.print(f"Playing {self.episodes} unseen tasks of each of {len(sets)} evaluation sets ...")

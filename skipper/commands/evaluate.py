@@ -85,9 +85,7 @@ class Evaluate:
         sets = evaluation_sets(family, world, self.episodes, self.seed)
         if self.training:
             if not config.tasks:
-                raise ValueError(
-                    "--training needs a run with fixed training tasks; this one had a new task per episode"
-                )
+                raise ValueError("--training needs a run with fixed tasks; this one had a new task every episode")
             trained: TaskSet = family.training_tasks(world, config.tasks, config.seed)
             some = trained.subset(np.arange(min(self.episodes, len(trained))))
             sets |= {TRAINING: family.training_evaluation(world, some, len(some), self.seed)}

@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
 import tyro
@@ -30,12 +30,10 @@ def default_world() -> Any:
 
 def with_world(command: type[Command], family: Family) -> Command:
     """The defaults of a command with the world options of ``family``, for the parser."""
-    required = [
-        entry.name
-        for entry in fields(command)  # type: ignore[arg-type]
-        if entry.default is MISSING and entry.default_factory is MISSING
-    ]
-    return command(**dict.fromkeys(required, tyro.MISSING), world=family.options_type())
+    entries = fields(cast(Any, command))
+    required = [entry.name for entry in entries if entry.default is MISSING and entry.default_factory is MISSING]
+    values: dict[str, Any] = dict.fromkeys(required, tyro.MISSING) | {"world": family.options_type()}
+    return command(**values)
 
 
 def changed_world(config: RunConfig, options: Any) -> Any:

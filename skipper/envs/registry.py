@@ -36,13 +36,15 @@ class Board(NamedTuple):
 class TaskTruth(Protocol):
     """Exact ground truth about N tasks with S states each; states are numbers from 0 to S - 1."""
 
-    states: int
+    @property
+    def states(self) -> int:
+        """S."""
 
     def observe(self, rows: Array, states: Array) -> Array:
         """(B, W, H, C) observations of ``states`` (B,) of the tasks ``rows`` (B,)."""
 
     def state_of(self, rows: Array, observations: Array) -> Array:
-        """(B,) the states of the tasks ``rows`` (B,) that observations (B, W, H, C) show: the inverse of ``observe``."""
+        """(B,) the states that observations (B, W, H, C) of the tasks ``rows`` (B,) show; inverts ``observe``."""
 
     def starts(self) -> Array:
         """(N,) the tasks' own start states."""
@@ -57,13 +59,13 @@ class TaskTruth(Protocol):
         """(R,) the non-terminal states that task ``row`` reaches from its start."""
 
     def successors(self, rows: Array, states: Array, actions: Array) -> Array:
-        """(B,) the states that ``actions`` (B,) lead to from ``states`` (B,), where actions have their intended effect."""
+        """(B,) the states that ``actions`` (B,) lead to from ``states`` (B,) when they have their intended effect."""
 
     def distances(self, rows: Array, sources: Array) -> Array:
-        """(B, S) fewest steps from ``sources`` (B,) of the tasks ``rows`` (B,) to every state, ``inf`` without a path."""
+        """(B, S) fewest steps from ``sources`` (B,) of the tasks ``rows`` (B,), ``inf`` without a path."""
 
     def walks(self, rows: Array, targets: Array, actions: Array) -> tuple[Array, Array]:
-        """(Q, S) probability of reaching ``targets`` (Q,) with ``actions`` (Q, S) from every state, and expected steps."""
+        """(Q, S) probability to reach ``targets`` (Q,) from every state with ``actions`` (Q, S), and expected steps."""
 
     def optimal_path(self, row: int) -> Array:
         """(L,) states of an optimal path of task ``row`` from its start to its goal, both included."""
@@ -72,15 +74,33 @@ class TaskTruth(Protocol):
 class Family(Protocol):
     """One kind of environment."""
 
-    name: str
-    config_type: type[WorldConfig]  # its block of a run's configuration
-    options_type: type[Any]  # dataclass of command-line options with ``changed(world) -> world``
-    actions: tuple[str, ...]  # their names
-    cell_colours: Mapping[str, str]  # of the characters of a ``Board``, as "#rrggbb"
-    cell_marks: Mapping[
-        str, str
-    ]  # SVG paths drawn on these cells, of size 1 from their upper left corner; may be empty
-    set_kind: str  # what the names of evaluation sets are, such as "difficulty"
+    @property
+    def name(self) -> str:
+        """The name that it is registered under."""
+
+    @property
+    def config_type(self) -> type[WorldConfig]:
+        """The dataclass of its block of a run's configuration."""
+
+    @property
+    def options_type(self) -> type[Any]:
+        """A dataclass of command-line options with a method ``changed(world) -> world``."""
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """Names of the actions."""
+
+    @property
+    def cell_colours(self) -> Mapping[str, str]:
+        """The colour of each character of a ``Board``, as "#rrggbb"."""
+
+    @property
+    def cell_marks(self) -> Mapping[str, str]:
+        """SVG paths drawn on the cells of some characters, in a cell of size 1 from its upper left corner."""
+
+    @property
+    def set_kind(self) -> str:
+        """What the names of evaluation sets are, such as "difficulty"."""
 
     def world(self, preset: str) -> Any:
         """The world that a preset trains in."""

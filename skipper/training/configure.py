@@ -1,7 +1,7 @@
 """From names to a configuration: the one place that knows both agents and environments."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from skipper.agents.registry import agent_kind
 from skipper.agents.skipper.config import SkipperConfig
@@ -9,6 +9,8 @@ from skipper.config import RunConfig, WorldConfig
 from skipper.envs.registry import DEFAULT_FAMILY, find_family
 from skipper.schema import from_dict, migrated
 from skipper.types import EnvironmentSpec
+
+Config = TypeVar("Config", bound=RunConfig)
 
 
 def configure(
@@ -32,29 +34,29 @@ def parse_config(data: Any, schema: int, where: str) -> RunConfig:
     return from_dict(kind, migrated(data, schema, kind), where, blocks)
 
 
-def supported(config: RunConfig, spec: EnvironmentSpec) -> tuple[RunConfig, list[str]]:
+# What an environment may offer, and the setting (by block and name) that is off without it.
+OPTIONAL = (
+    ("symmetries", "learning", "symmetries"),
+    ("examples", "network", "scaled_start"),
+    ("examples", "generator", "flat_description"),
+)
+
+
+def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]:
     """The configuration without the settings that the environment cannot support, and a line about each of them.
 
     Refused where the agent cannot do without: Skipper draws imagined states, and ground truth has no substitute.
     """
-    notes = []
-    if spec.symmetries is None and config.learning.symmetries:
-        config = replace(config, learning=replace(config.learning, symmetries=False))
-        notes.append(f"no symmetries: the environment {config.env!r} offers none, so learning.symmetries is off")
-    if spec.examples is None and config.network.scaled_start:
-        config = replace(config, network=replace(config.network, scaled_start=False))
-        notes.append(f"no examples: the environment {config.env!r} offers none, so network.scaled_start is off")
+    notes, offers_none = [], f"the environment {config.env!r} offers none"
+    for offer, block, setting in OPTIONAL:
+        settings = getattr(config, block, None)
+        if getattr(spec, offer) is None and getattr(settings, setting, False):
+            changed: dict[str, Any] = {block: replace(cast(Any, settings), **{setting: False})}
+            config = replace(config, **changed)
+            notes.append(f"no {offer}: {offers_none}, so {block}.{setting} is off")
     if isinstance(config, SkipperConfig):
         if spec.scene is None:
-            raise ValueError(
-                f"{config.agent!r} draws the states that it imagines, so it needs an environment with a scene; "
-                f"{config.env!r} offers none"
-            )
+            raise ValueError(f"{config.agent!r} draws the states that it imagines, which needs a scene; {offers_none}")
         if spec.oracle is None and (parts := config.planning.oracle_parts):
-            raise ValueError(
-                f"oracle_parts ({', '.join(parts)}) need an environment with an oracle; {config.env!r} offers none"
-            )
-        if spec.examples is None and config.generator.flat_description:
-            config = replace(config, generator=replace(config.generator, flat_description=False))
-            notes.append(f"no examples: the environment {config.env!r} offers none, so flat_description is off")
+            raise ValueError(f"oracle_parts ({', '.join(parts)}) need an oracle; {offers_none}")
     return config, notes

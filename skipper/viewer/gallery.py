@@ -64,19 +64,16 @@ def gallery(
     *,
     seed: int = 0,
 ) -> Gallery:
-    """Episodes of unseen tasks of an evaluation set, by default one in the middle: some ``tasks``, or ``each`` outcome.
+    """Episodes of unseen ``tasks`` of an evaluation set, by default of the one in the middle.
 
-    Instead of the tasks with these numbers, ``each`` shows this many episodes of every outcome.
+    With ``each``, instead of the tasks with these numbers this many episodes of every outcome.
     """
     config = loaded.config
     family = find_family(config.env)
     names = family.evaluation_names(config.world)
     set_name = names[len(names) // 2] if set_name is None else set_name
     unseen = family.evaluation_tasks(config.world, set_name, MOST_TASKS if each else max(tasks) + 1, seed)
-    if each:
-        shown = some_of_each(loaded, unseen, each, seed)
-    else:
-        shown = episodes_of(loaded, unseen, np.array(tasks), seed)
+    shown = some_of_each(loaded, unseen, each, seed) if each else episodes_of(loaded, unseen, np.array(tasks), seed)
     about = _about(config, family) | {family.set_kind: set_name, "seed of the tasks": str(seed)}
     data = page_data(f"{name}: see the agent think", about, family, unseen, [found.episode for found in shown])
     return Gallery(data, [found.observations for found in shown], family)

@@ -53,7 +53,7 @@ class _Recorder:
             raise ValueError(f"the viewer shows where the agent is, so it needs a scene; {family.name!r} offers none")
         self._family, self._scene, self._truth = family, scene, family.truth(tasks)
         self._rows = np.arange(len(tasks))
-        self._recordings = [Recording(_new_episode(family, tasks, row), []) for row in self._rows]
+        self._recordings = [Recording(_new_episode(family, tasks, row), []) for row in range(len(tasks))]
 
     def add(self, moment: Moment) -> None:
         """Take one step of every episode that is still running."""
@@ -89,12 +89,11 @@ class _Recorder:
         """The states that steps speak of, and whether actions had another effect than the intended one."""
         if self._truth is None:
             return [{} for _ in self._rows]
-        before, after = (
-            self._truth.state_of(self._rows, seen) for seen in (moment.observation, moment.next_observation)
-        )
+        seen = (moment.observation, moment.next_observation)
+        before, after = (self._truth.state_of(self._rows, observations) for observations in seen)
         intended = self._truth.successors(self._rows, before, moment.decision.action)
         notes: list[Json] = []
-        for row in self._rows:
+        for row in range(len(self._rows)):
             notes.append({"state": int(before[row])})
             if _has_target(moment.decision, row):
                 assert moment.decision.target is not None

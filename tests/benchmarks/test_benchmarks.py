@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from skipper.envs.lava.config import LavaConfig
 from skipper.benchmarks.plain import draw_plain
 from skipper.benchmarks.plan import bench_plan, trained, untrained
 from skipper.benchmarks.replay import bench_replay
 from skipper.benchmarks.update import Operations, bench_update
 from skipper.benchmarks.world import bench_world
+from skipper.envs.lava.config import LavaConfig
 from skipper.training.configure import configure
 
 PRETRAINED = Path(__file__).parents[2] / "pretrained"

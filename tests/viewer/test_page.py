@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_plans import PICTURE, ChainAgent, PictureAgent
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from skipper.agents.registry import make_baseline
@@ -247,7 +248,7 @@ def test_an_agent_without_plans_shows_its_values(show):
     assert opened.complaints == []
 
 
-def test_a_plan_that_is_kept_is_told_from_a_new_one(show):
+def test_a_kept_plan_is_distinguished_from_a_new_one(show):
     data = data_of("skipper-once-50", 2)
     opened, steps = show(data), data["episodes"][0]["steps"]
     kept = next(step for step, moment in enumerate(steps) if not moment["reason"])
@@ -257,7 +258,7 @@ def test_a_plan_that_is_kept_is_told_from_a_new_one(show):
     assert opened.complaints == []
 
 
-def test_whoever_always_aims_at_the_goal_plans_nothing(show):
+def test_an_agent_that_always_aims_at_the_goal_plans_nothing(show):
     opened = show(data_of("skipper-regen-50", 1, "skipper-goal"))
     assert opened.text("#words").startswith("Chose a target because the episode begins. Target at")
     opened.page.keyboard.press("ArrowRight")
@@ -283,4 +284,65 @@ def test_other_worlds_and_true_plans(show):
     for step in range(len(steps) + 1):
         opened.scrub(step)
     assert opened.page.locator("#best .optimal").count() == 1
+    assert opened.complaints == []
+
+
+def test_a_chain_of_subgoals_is_shown(show):
+    tasks = evaluation_tasks(LavaConfig(8, 8), 0.3, 2, seed=0)
+    data = page_of("chain", ChainAgent(LAVA, tasks), tasks)
+    opened, episode = show(data), data["episodes"][0]
+    plan, moment = episode["plans"][0], episode["steps"][0]
+    x, y = divmod(moment["target"], 8)
+    words = opened.text("#words")
+    assert f"Planned because four steps have passed. Target 1 at ({x}, {y}), truly 2 steps away." in words
+    assert opened.text("#table-title") == "Subgoals of the plan"
+    assert opened.page.locator("#table tbody tr").count() == 3
+    assert opened.page.locator('#table tr[data-vertex="2"] .truth').inner_text() == "4"
+    assert opened.page.locator("#board .vertex").count() == len(plan["cells"]) - 1
+    assert opened.page.locator("#board .route").count() == 1
+    assert opened.page.locator("#board .edge").count() == 0
+    assert opened.page.locator("#chart-part").is_hidden()
+    assert opened.page.locator("#picture-part").is_hidden()
+    assert opened.page.locator("#layer-edges").count() == 0
+    for step in range(len(episode["steps"]) + 1):
+        opened.scrub(step)
+    assert opened.complaints == []
+
+
+def test_a_plan_that_is_a_picture_is_shown(show):
+    tasks = evaluation_tasks(LavaConfig(8, 8), 0.3, 2, seed=0)
+    data = page_of("picture", PictureAgent(LAVA, tasks), tasks)
+    opened = show(data)
+    assert "Aims at the goal in the picture." in opened.text("#words")
+    assert opened.page.locator("#picture-part").is_visible()
+    canvas = opened.page.locator("#picture")
+    assert canvas.evaluate("canvas => [canvas.height, canvas.width]") == list(PICTURE.shape[:2])
+    pixel = canvas.evaluate("canvas => [...canvas.getContext('2d').getImageData(1, 0, 1, 1).data]")
+    assert pixel == [*PICTURE[0, 1].tolist(), 255]
+    opened.scrub(len(data["episodes"][0]["steps"]))
+    assert opened.page.locator("#picture-part").is_hidden()
+    assert opened.complaints == []
+
+
+def test_without_ground_truth_nothing_is_said_about_it(show, data):
+    """The same episodes, as an environment without truth and without a goal would give them."""
+    hidden = {"truth", "optimal", "goal"}
+    episodes = []
+    for episode in data["episodes"]:
+        steps = [{k: v for k, v in step.items() if k not in ("state", "target_state")} for step in episode["steps"]]
+        plans = [{k: v for k, v in plan.items() if k != "states"} for plan in episode["plans"]]
+        rest = {name: value for name, value in episode.items() if name not in hidden}
+        episodes.append(rest | {"steps": steps, "plans": plans})
+    opened = show(data | {"episodes": episodes})
+    for step in range(0, len(episodes[0]["steps"]) + 1, 5):
+        opened.scrub(step)
+        assert "truth" not in opened.text("main").lower()
+        assert "truly" not in opened.text("#words")
+    opened.scrub(0)
+    assert opened.page.locator("#board .delusional").count() == 0
+    assert opened.page.locator("#chart-part").is_hidden()
+    assert opened.page.locator("#best .optimal").count() == 0
+    assert opened.page.locator("#layer-optimal").count() == 0
+    assert "goal" not in opened.text("#table")
+    assert "delusional targets" not in opened.text("#filter")
     assert opened.complaints == []
