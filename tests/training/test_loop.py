@@ -137,7 +137,7 @@ class StagedLearner(CountingLearner):
 
 
 def make_staged() -> tuple[Loop, StagedLearner]:
-    tasks = tasks_from_text("A..G\n####\n....", world=WorldConfig(start="fixed"))
+    tasks = tasks_from_text("A..G\n####\n....", world=LavaConfig(start="fixed"))
     learner = StagedLearner()
     settings = LearningConfig(learning_starts=9, steps_per_update=2.0)
     return Loop(learner, LavaVectorEnv(3, tasks=tasks), settings, seed=0), learner

@@ -119,7 +119,7 @@ def test_watching_changes_nothing(tmp_path):
     train(often, tmp_path / "often", ProgressDisplay(800, Console(file=StringIO(), force_terminal=True)))
     train(SHORT, tmp_path / "seldom")
     often_watched, seldom_watched = (
-        read_weights(tmp_path / name, read_config(tmp_path / name)) for name in ("often", "seldom")
+        read_weights(tmp_path / name) for name in ("often", "seldom")
     )
     assert all((often_watched[name] == seldom_watched[name]).all() for name in often_watched)
 
