@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from skipper.agents import estimators
 from skipper.agents.optimizer import Optimizer
 from skipper.config import LearningConfig, NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import UNREACHABLE, action_values, shortest_distances
 from skipper.envs.lava.tasks import tasks_from_text
 from skipper.losses import total_loss
-from skipper.nets.estimators import EstimatorNetwork, Hindsight, PartialTable, bootstrap_targets, estimator_losses
+from skipper.nets import estimators
+from skipper.nets.estimators import EstimatorNetwork, Hindsight, bootstrap_targets, estimator_losses
 from skipper.nets.heads import discount_support
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.store import Samples
@@ -131,69 +131,30 @@ def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
         torch.testing.assert_close(found, wanted)
 
 
-def given_targets(monkeypatch, batch: Hindsight, config: LearningConfig, remember: bool) -> list[torch.Tensor]:
+def given_targets(monkeypatch, batch: Hindsight, config: LearningConfig) -> list[torch.Tensor]:
     """The targets of value, reward and distance that the losses are computed with."""
     settings = NetworkConfig(embedding=8, partial_width=16, hidden=32)
     with seeded_initialisation(1):
         online, frozen = (EstimatorNetwork(settings, environment_spec(TASKS.world)) for _ in range(2))
     given = []
     monkeypatch.setattr(estimators, "pair_losses", lambda *asked: given.append(asked[-1]) or asked[-1])
-    table = PartialTable(frozen, 16, capacity=1_000) if remember else None
-    estimator_losses(online, batch, bootstrap_targets(frozen, batch, table), config)
+    estimator_losses(online, batch, bootstrap_targets(frozen, batch, frozen.partial), config)
     return given
-
-
-def test_remembered_partial_states_give_the_same_targets(monkeypatch):
-    batch, _ = every_pair()
-    plain = given_targets(monkeypatch, batch, CONFIG, remember=False)
-    for one, two in zip(plain, given_targets(monkeypatch, batch, CONFIG, remember=True), strict=True):
-        torch.testing.assert_close(one, two)
 
 
 def test_hindsight_bounds_distance_from_above_value_and_reward_from_below(monkeypatch):
     batch, _ = every_pair()
-    value, reward, distance = given_targets(monkeypatch, batch, CONFIG, remember=False)
+    value, reward, distance = given_targets(monkeypatch, batch, CONFIG)
     batch = batch._replace(steps=torch.full_like(batch.steps, 3.0), gain=torch.full_like(batch.gain, 0.5))
     bounded = replace(CONFIG, hindsight_bound=True)
-    new_value, new_reward, new_distance = given_targets(monkeypatch, batch, bounded, remember=False)
+    new_value, new_reward, new_distance = given_targets(monkeypatch, batch, bounded)
     torch.testing.assert_close(new_distance, distance.clamp(max=3.0))
     torch.testing.assert_close(new_value, value.clamp(min=0.95**2))
     torch.testing.assert_close(new_reward, reward.clamp(min=0.5))
     assert (new_reward > reward).any()
     assert (new_distance < distance).any()
-    without = given_targets(monkeypatch, batch, CONFIG, remember=False)  # the option is off
+    without = given_targets(monkeypatch, batch, CONFIG)  # the option is off
     assert (without[2] == distance).all()
-
-
-def test_a_table_remembers_until_the_network_learns_and_across_saving(monkeypatch):
-    config = NetworkConfig(embedding=8, partial_width=16, hidden=32)
-    with seeded_initialisation(0):
-        network, other = (EstimatorNetwork(config, environment_spec(TASKS.world)) for _ in range(2))
-    states = torch.from_numpy(TASKS.observe(np.zeros(9, int), np.arange(9)))
-    table = PartialTable(network, 16, capacity=10)
-    before = table(states[[3, 1, 3]])
-    torch.testing.assert_close(before, network.partial(states[[3, 1, 3]]).detach())
-
-    saved = table.state_dict()
-    saved["partial"] += 1.0  # so that it can be told from what the network says
-    again = PartialTable(network, 16, capacity=8)
-    again.load_state_dict(saved)
-    assert (again(states[[3]]) == before[:1] + 1.0).all()
-    # Where there is no more room, all is encoded anew; and where there never is, nothing is remembered.
-    others = states[[0, 2, 4, 5, 6, 7, 8]]
-    torch.testing.assert_close(again(others), network.partial(others).detach())
-    torch.testing.assert_close(again(states[[3]]), network.partial(states[[3]]).detach())
-    torch.testing.assert_close(PartialTable(network, 16, capacity=4)(states), network.partial(states).detach())
-
-    optimizer = Optimizer(network, CONFIG)
-    batch, _ = every_pair()
-    losses = estimator_losses(network, batch, bootstrap_targets(other, batch), CONFIG)
-    optimizer.step(sum(loss.mean() for loss in losses.values()))
-    assert len(table.state_dict()["keys"]) == 0  # of a network that has learned nothing is known
-    assert (table(states[[3]]) != before[:1]).any()
-    torch.testing.assert_close(table(states[[3]]), network.partial(states[[3]]).detach())
-    network.load_state_dict(other.state_dict())
-    torch.testing.assert_close(table(states), other.partial(states).detach())
 
 
 def test_samples_become_three_states_each():
