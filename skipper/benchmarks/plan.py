@@ -117,7 +117,7 @@ def _works(policy: SkipperPolicy, batch: int, plans: int) -> dict[str, Callable[
         return episode
 
     def propose(now: Array, goal: Array) -> Vertices:
-        return policy.vertices.propose(now, goal, environments=environments)
+        return policy.vertex_source.propose(now, goal, environments=environments)
 
     def annotate(now: Array, goal: Array) -> None:
         """Everything before a problem is solved."""

@@ -141,7 +141,7 @@ def test_weights_must_belong_to_the_configuration(tmp_path):
     assert read_weights(tmp_path / "one")["a"].tolist() == [1, 1]
     (tmp_path / "one" / "weights.safetensors").rename(tmp_path / "two" / "weights.safetensors")
     with pytest.raises(DamagedFileError, match="belongs to another run"):
-        read_weights(tmp_path / "two", read_config(tmp_path / "two"))
+        read_weights(tmp_path / "two")
 
 
 def test_a_changed_configuration_file_is_noticed(tmp_path):

@@ -35,8 +35,8 @@ class SkipperPolicy:
         With ``explain``, decisions also hold the attention of the selector.
         """
         self.frozen, self.network, self.config, self.spec, self.rng = frozen, frozen.network, config, spec, rng
-        self.vertices = VertexSource(frozen, config, spec, rng)
-        self._edges = EdgeSource(frozen, config, spec)
+        self.vertex_source = VertexSource(frozen, config, spec, rng)
+        self.edge_source = EdgeSource(frozen, config, spec)
         self._random_targets = random_targets
         self._attend = frozen.network.estimators.partial.attend if explain else None
         self.plan_state: PlanState | None = None
@@ -108,7 +108,7 @@ class SkipperPolicy:
         """Choose new targets for the environments ``rows`` (R,), by solving proxy problems if the agent plans."""
         config, first = self.config.planning, timestep.first[rows]
         observation = timestep.observation[rows]
-        goal = self.vertices.goal(observation, timestep.goal[rows])
+        goal = self.vertex_source.goal(observation, timestep.goal[rows])
         if config.always_goal or self._random_targets:
             target = self._random_target(observation, goal) if self._random_targets else goal
             plans.set_target(rows, target, self._describe(target), code[rows], np.ones(len(rows), bool))
@@ -116,11 +116,11 @@ class SkipperPolicy:
             return None
         # Generate checkpoints (Alg. 1, "generate more than necessary checkpoints"), for all environments, so that the
         # random stream does not depend on which of them need new ones. Skipper-once keeps those of the episode.
-        vertices = self.vertices.propose(observation, goal, environments=rows)
+        vertices = self.vertex_source.propose(observation, goal, environments=rows)
         if config.regenerate == "once" and not first.all():
-            vertices = self.vertices.keep_checkpoints(vertices, plans, rows, first)
+            vertices = self.vertex_source.keep_checkpoints(vertices, plans, rows, first)
         # Annotate edges, prune and solve (Alg. 1, "use estimators to annotate the edges" to "value iteration").
-        edges = self._edges.estimate(vertices, rows)
+        edges = self.edge_source.estimate(vertices, rows)
         visits = plans.visit_counts(rows, vertices.key, self.spec.actions) if config.revisit_penalty > 0 else None
         problem = solve(vertices, edges, config, visits)
         # Aim at the best vertex (Alg. 1, "select the target checkpoint").
@@ -131,20 +131,20 @@ class SkipperPolicy:
 
     def _random_target(self, observation: Array, goal: Array) -> Array:
         """(R, W, H, C) random imagined states, some of them replaced by the goal."""
-        checkpoint = self.vertices.propose(observation, goal, checkpoints=1).observation[:, 1]
+        checkpoint = self.vertex_source.propose(observation, goal, checkpoints=1).observation[:, 1]
         is_goal = self.rng.random(len(observation)) < GOAL_FRACTION
         return np.where(is_goal[:, None, None, None], goal, checkpoint)
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """Solved proxy problems for observations (B, W, H, C) in which episodes begin."""
         environments = np.arange(len(observation))
-        goal = self.vertices.goal(observation, goal)
-        vertices = self.vertices.propose(observation, goal, environments=environments)
-        return solve(vertices, self._edges.estimate(vertices, environments), self.config.planning)
+        goal = self.vertex_source.goal(observation, goal)
+        vertices = self.vertex_source.propose(observation, goal, environments=environments)
+        return solve(vertices, self.edge_source.estimate(vertices, environments), self.config.planning)
 
     def edges(self, vertices: Vertices) -> Edges:
         """All estimates for all pairs of vertices, which need not belong to one plan."""
-        return self._edges.complete(vertices)
+        return self.edge_source.complete(vertices)
 
     # The checkpoint policy
 
