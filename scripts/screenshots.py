@@ -1,4 +1,4 @@
-"""Pictures of the viewer for the documentation: a success, a death and a delusion of the pretrained agent.
+"""Screenshots of the viewer for the documentation: a success, a death and a delusion of the pretrained agent.
 
 Needs the development set-up and Chromium (scripts/browser.sh). Run from the root: python scripts/screenshots.py
 """
@@ -22,14 +22,15 @@ VIEW = {"width": 1400, "height": 940}
 
 def deluded_steps(episode: dict[str, Any]) -> Iterator[int]:
     """Steps at which the target cannot be reached."""
-    place = {cell: index for index, cell in enumerate(episode["truth"]["cells"])}
+    index = {state: position for position, state in enumerate(episode["truth"]["states"])}
+    distance = episode["truth"]["distance"]
     for step, moment in enumerate(episode["steps"]):
-        if "target" in moment and episode["truth"]["distance"][place[moment["cell"]]][place[moment["target"]]] < 0:
+        if "target" in moment and distance[index[moment["state"]]][index[moment["target_state"]]] < 0:
             yield step
 
 
 def moments(episodes: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
-    """The episode and step to be shown under each name."""
+    """The episode and step to show under each name."""
     outcome = [episode["outcome"] for episode in episodes]
     deluded = next(index for index, episode in enumerate(episodes) if any(deluded_steps(episode)))
     death = outcome.index("death")
@@ -41,14 +42,14 @@ def moments(episodes: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
 
 
 def show(page: Page, episode: int, step: int) -> None:
-    """Turn to a moment."""
+    """Go to a step of an episode."""
     page.locator(f'#gallery button[data-episode="{episode}"]').click()
     page.locator("#scrub").fill(str(step))
 
 
 def main() -> None:
-    """Draw them."""
-    data = gallery(RUN.name, load(RUN, 0, explain=True), (0,), 4, difficulty=0.55, seed=0)
+    """Write all screenshots."""
+    data = gallery(RUN.name, load(RUN, 0, explain=True), "0.55", each=4).data
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "page.html"
         path.write_text(to_html(data), encoding="utf-8")

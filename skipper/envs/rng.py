@@ -1,8 +1,8 @@
 """Counter-based random streams that numba kernels and plain Python share.
 
-A stream is one ``uint64`` of state (SplitMix64, Steele et al. 2014), so a thousand environments keep a
-thousand independent streams in one array, save them as one array, and resume from it. Every function
-takes the array and the index of the stream that it advances.
+A stream is one ``uint64`` of state (SplitMix64, Steele et al. 2014), so the streams of a thousand environments are
+one array, which is easy to save and to resume from. Every function takes the array and the index of the stream that it
+advances.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def random_word(states, index):
 
 @kernel
 def random_unit(states, index):
-    """The next random float in [0, 1), 53 bits of it."""
+    """The next random float in [0, 1), with 53 random bits."""
     return np.float64(random_word(states, index) >> np.uint64(11)) * 2.0**-53
 
 
@@ -46,13 +46,13 @@ def random_below(states, index, bound):
 
 
 def stream_states(entropy: Sequence[int], count: int) -> Array:
-    """``count`` start states, (count,) uint64, decided by the numbers in ``entropy`` alone."""
+    """``count`` initial states, (count,) uint64, determined by the numbers in ``entropy``."""
     return np.random.SeedSequence(list(entropy)).generate_state(count, np.uint64)
 
 
 @kernel
 def seed_states(seeds):
-    """One start state per seed, (B,) uint64; neighbouring seeds give unrelated streams."""
+    """One initial state per seed, (B,) uint64; neighbouring seeds give unrelated streams."""
     states = np.empty(len(seeds), np.uint64)
     for index in range(len(seeds)):
         states[index] = mix64(seeds[index] + _GOLDEN_GAMMA)
@@ -60,7 +60,7 @@ def seed_states(seeds):
 
 
 def checked_seeds(seeds: Sequence[object]) -> Array:
-    """(B,) uint64 from whole numbers that fit."""
+    """(B,) uint64 seeds, after checking that they are whole numbers in range."""
     for seed in seeds:
         if not isinstance(seed, Integral) or not 0 <= int(seed) < 2**63:
             raise ValueError(f"a seed must be a whole number from 0 to 2**63 - 1, got {seed!r}")

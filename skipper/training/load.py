@@ -32,7 +32,7 @@ class LoadedAgent:
     def act(self, observation: Array, goal: Array | None = None, first: Array | None = None) -> int | Array:
         """The action for an observation (W, H, C), or the actions (B,) for a batch (B, W, H, C).
 
-        ``goal`` is the goal's observation, ``info["goal"]`` of the environment; without it, the scene tells the goal.
+        ``goal`` is the goal's observation, ``info["goal"]`` of the environment; without it, it is read from the scene.
         ``first`` (B,) marks the rows of a batch that begin a new episode; by default all rows after ``reset``.
         """
         batch, goals = self._batches(observation, goal)
@@ -62,7 +62,7 @@ class LoadedAgent:
         if goal is not None:
             return batch, np.broadcast_to(goal, batch.shape)
         if spec.scene is None:
-            raise ValueError(f"wanted the goal too: the environment {self.config.env!r} has no scene that tells it")
+            raise ValueError(f"wanted the goal too: the environment {self.config.env!r} has no scene to read it from")
         return batch, spec.scene.place_agent(batch, spec.scene.goal_cell(batch)[:, None])[:, 0]
 
     def reset(self) -> None:

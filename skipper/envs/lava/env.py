@@ -28,8 +28,8 @@ class LavaWorldEnv(gym.Env[Array, Any]):
     """Cross a field of lava to the goal.
 
     Observation: ``Box(0, 255, (W, H, 2), uint8)``, object and colour of every cell ``[x, y]`` in MiniGrid's
-    indices. The agent's colour says what is under it: red on empty, green on the goal, yellow on lava.
-    Actions: 0 east (+x), 1 south (+y), 2 west (-x), 3 north (-y). A move off the grid stays and costs a step.
+    indices. The agent's colour shows what is under it: red on empty, green on the goal, yellow on lava.
+    Actions: 0 east (+x), 1 south (+y), 2 west (-x), 3 north (-y). A move off the grid has no effect but takes a step.
     Reward: 1 on entering the goal, else 0. Entering the goal or lava terminates; ``max_steps`` truncates.
     Info: ``goal``, the observation with the agent on the goal; ``task``, which of the fixed tasks is played (0 in a
     stream, where every task is new).
@@ -58,7 +58,7 @@ class LavaWorldEnv(gym.Env[Array, Any]):
         self._steps, self._over = 0, True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Begin a new episode; a seed decides it and all that follow."""
+        """Begin a new episode; a seed determines it and all later ones."""
         super().reset(seed=None if seed is None else int(seed))
         if seed is not None:
             self._states = seed_states(checked_seeds([seed]))
@@ -73,10 +73,10 @@ class LavaWorldEnv(gym.Env[Array, Any]):
     def step(self, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Move one step."""
         if self._states is None or self._over:
-            raise gym.error.ResetNeeded("no episode is under way: call reset() before step()")
+            raise gym.error.ResetNeeded("no episode is running: call reset() before step()")
         if not isinstance(action, Integral) or not 0 <= action < len(ACTIONS):
             raise ValueError(f"wanted an action from 0 to {len(ACTIONS) - 1}, got {action!r}")
-        if self._rules.slip > 0:  # calling a kernel takes longer than all the rest of a step
+        if self._rules.slip > 0:  # calling a kernel takes longer than the rest of a step
             action = slipped(action, self._rules.slip, self._states, 0)
         self._cell = int(self._table.successor[self._row, self._cell, action])
         self._steps += 1

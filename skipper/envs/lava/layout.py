@@ -1,12 +1,12 @@
-"""The lava world: random layouts and their transition table, the one truth about how it moves.
+"""The lava world: random layouts and their transition table, which alone defines the dynamics.
 
-The agent crosses a grid from one side column to the goal on the other. The inner columns hold a fixed
-number of lava cells that leave at least one path. A move off the grid leaves the agent where it is;
-entering the goal pays 1 and ends the episode, entering lava ends it with nothing. In the walled variant
-the same cells block instead. With probability ``slip`` an action is replaced by a random one.
+The agent crosses a grid from one side column to the goal on the other (paper, Sec. 5). The inner columns hold a fixed
+number of lava cells that leave at least one path. A move off the grid leaves the agent where it is; entering the goal
+pays 1 and ends the episode, entering lava ends it with nothing. In the walled variant the same cells block instead.
+With probability ``slip`` a random action replaces the chosen one.
 
-Everything about a batch of tasks is in one ``TaskTable``: the single environment, the vector
-environment and the oracle read it and know no other rule. A task is a pure function of its 64-bit key.
+A ``TaskTable`` holds everything about a batch of tasks: the single environment, the vector environment and the oracle
+all read it. A task is a pure function of its 64-bit key.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from skipper.envs.rng import mix64, random_below, random_unit, random_word
 from skipper.runtime.jit import kernel
 from skipper.types import Array
 
-# MiniGrid's own indices of objects and colours.
+# MiniGrid's indices of objects and colours.
 EMPTY, WALL, GOAL, LAVA, AGENT = 1, 2, 8, 9, 10
 RED, GREEN, YELLOW, GREY = 0, 1, 4, 5
 
@@ -26,34 +26,34 @@ ACTIONS = ("east", "south", "west", "north")
 DX = np.array([1, 0, -1, 0])
 DY = np.array([0, 1, 0, -1])
 
-# The colour of each object as scenery, and of an agent that stands on it.
+# The colour of each object as scenery, and of an agent on top of it.
 SCENERY_COLOUR = np.zeros(AGENT + 1, np.uint8)
 SCENERY_COLOUR[[EMPTY, WALL, GOAL, LAVA]] = RED, GREY, GREEN, RED
 AGENT_COLOUR = np.zeros(AGENT + 1, np.uint8)
 AGENT_COLOUR[[EMPTY, WALL, GOAL, LAVA]] = RED, GREY, GREEN, YELLOW
 
-# The carved walk takes a new heading every 1 to 3 steps: with this probability a random one, otherwise one
-# towards the goal. Together they give a mean shortest path of 16.2 steps at difficulty 0.4 on 12x12.
+# The carved walk changes direction every 1 to 3 steps: with this probability at random, otherwise towards the goal.
+# Together they give a mean shortest path of 16.2 steps at difficulty 0.4 on 12x12.
 WALK_NOISE = 0.5
 LONGEST_HEADING = 3
-# A layout whose walk left too little lava is drawn again; now and then with less noise, so that every
-# difficulty that has a layout at all gets one soon.
+# A layout whose walk left too little lava is drawn again; from time to time with less noise, so that every possible
+# difficulty finds a layout soon.
 DRAWS_BEFORE_LESS_NOISE = 64
-# Tasks are divided into these by content. Their number is that of the values of two bits.
+# A task's content decides which of these it belongs to; two bits encode the split.
 SPLITS = ("train", "stream", "evaluation", "tuning")
-MOST_DRAWS = 100_000  # of one task, of which a few dozen are needed at most
+MOST_DRAWS = 100_000  # draws of one task; a few dozen are usually enough
 
 
 class TaskTable(NamedTuple):
-    """N tasks of one world as arrays, the form in which numba kernels take them."""
+    """N tasks of one world as arrays, for numba kernels."""
 
     start: Array  # (N,) int32 the task's own start cell
     goal: Array  # (N,) int32
     scenery: Array  # (N, S, 2) uint8 objects and colours without the agent
     successor: Array  # (N, S, A) int32 the cell that a move leads to; terminal cells lead to themselves
     terminal: Array  # (N, S) bool
-    starts: Array  # (N, S) int32 the non-terminal cells reachable from start; ...
-    start_count: Array  # (N,) int32 ... only the first so many of them count
+    starts: Array  # (N, S) int32 the non-terminal cells reachable from start, padded
+    start_count: Array  # (N,) int32 how many entries of starts are valid
 
     def rows(self, indices: Array) -> "TaskTable":
         """A copy of the tasks at ``indices``."""
@@ -61,7 +61,7 @@ class TaskTable(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The numbers of a ``LavaConfig`` (and of a split) that numba kernels need."""
+    """The values of a ``LavaConfig``, and of a split, that numba kernels need."""
 
     width: int
     height: int
@@ -75,7 +75,7 @@ class Rules(NamedTuple):
 
     @classmethod
     def of(cls, world: LavaConfig, split: str = "train") -> "Rules":
-        """Translate the configuration; ``split`` names the class of layouts to draw from."""
+        """Convert the configuration; ``split`` names the class of layouts to draw from."""
         if split not in SPLITS:
             raise ValueError(f"unknown split {split!r}; available: {', '.join(SPLITS)}")
         return cls(
@@ -92,7 +92,7 @@ class Rules(NamedTuple):
 
 
 def empty_table(count: int, cells: int) -> TaskTable:
-    """Room for ``count`` tasks, not yet filled."""
+    """An empty table for ``count`` tasks."""
     return TaskTable(
         start=np.zeros(count, np.int32),
         goal=np.zeros(count, np.int32),
@@ -118,7 +118,7 @@ def _carve_walk(states, start, goal, noise, rules, lava):
             step_x, step_y = np.int64(np.sign(goal_x - x)), np.int64(0)
         else:
             step_x, step_y = np.int64(0), np.int64(np.sign(goal_y - y))
-        # Bends, not jitter, are what lengthens the shortest path.
+        # Several steps in one direction: bends, not jitter, lengthen the shortest path.
         for _ in range(1 + random_below(states, 0, LONGEST_HEADING)):
             x = min(max(x + step_x, 0), width - 1)
             y = min(max(y + step_y, 0), height - 1)
@@ -146,7 +146,7 @@ def _draw_layout(states, noise, rules, lava):
     lava[height:far_side] = True
     _carve_walk(states, start, goal, noise, rules, lava)
     remaining = np.flatnonzero(lava)
-    # A partial Fisher-Yates shuffle: the cells that are removed are a uniform choice of the remaining.
+    # Remove surplus lava: a partial Fisher-Yates shuffle chooses cells uniformly.
     for last in range(len(remaining) - 1, count - 1, -1):
         chosen = random_below(states, 0, last + 1)
         lava[remaining[chosen]] = False
@@ -156,10 +156,10 @@ def _draw_layout(states, noise, rules, lava):
 
 @kernel
 def _content_hash(lava, goal, height):
-    """64 bits that depend on lava and goal alone: a task is the same from wherever one starts.
+    """64 bits that depend on lava and goal alone: the start does not change a task.
 
-    The last two bits are the task's split. For each lava field they run through all splits as the goal moves along
-    its column, so that no split is empty, however small the grid.
+    The last two bits are the task's split. For a given lava field they cycle through all splits as the goal moves along
+    its column, so that no split is empty even on small grids.
     """
     word = np.uint64(len(lava))
     for cell in range(len(lava)):
@@ -196,7 +196,7 @@ def fill_row(table, row, lava, start, goal, rules):
 
 @kernel
 def _fill_starts(table, row):
-    """Breadth-first search from the start; the queue itself is the list of possible starts."""
+    """Breadth-first search from the start; the queue is the list of possible starts."""
     cells = table.terminal.shape[1]
     seen = np.zeros(cells, np.bool_)
     queue = table.starts[row]
@@ -225,7 +225,7 @@ def draw_task(table, row, key, rules):
         start, goal, enough = _draw_layout(states, noise, rules, lava)
         if enough:
             word = _content_hash(lava, goal, rules.height)
-            # Content decides the split, so no two splits can share a layout, whatever their seeds.
+            # Content decides the split, so no two splits share a layout, whatever their seeds.
             if np.int64(word & np.uint64(3)) == rules.split:
                 fill_row(table, row, lava, start, goal, rules)
                 return word
@@ -245,7 +245,7 @@ def draw_tasks(table, keys, rules):
 
 @kernel
 def slipped(action, slip, states, index):
-    """The action that is really carried out; no random number is drawn where nothing can slip."""
+    """The action that is executed; without slip no random number is drawn."""
     if slip > 0.0 and random_unit(states, index) < slip:
         return random_below(states, index, 4)
     return action
@@ -269,7 +269,7 @@ def begin_episode(table, row, rules, stream, states, index):
 
 @kernel
 def draw_agent(image, scenery, cell):
-    """Write what an agent at ``cell`` sees into ``image`` (S, 2)."""
+    """Write the observation of an agent at ``cell`` into ``image`` (S, 2)."""
     image[:] = scenery
     move_agent(image, scenery, cell, cell)
 
@@ -284,7 +284,7 @@ def move_agent(image, scenery, cell, to):
 
 @kernel
 def observe(table, rows, cells):
-    """(B, S, 2) observations of agents at ``cells`` (B,) of the tasks at ``rows`` (B,), any cell at all."""
+    """(B, S, 2) observations of agents at ``cells`` (B,), which may be any, of the tasks at ``rows`` (B,)."""
     images = np.empty((len(rows), table.scenery.shape[1], 2), np.uint8)
     for index in range(len(rows)):
         draw_agent(images[index], table.scenery[rows[index]], cells[index])

@@ -1,7 +1,7 @@
-"""Exact ground truth of lava worlds, computed from their transition table and from nothing else.
+"""Exact ground truth of lava worlds, computed from their transition table.
 
-Time is counted in steps. ``D`` is the random number of steps until the target is entered, infinite where
-the agent dies or the target is never met. Targets end the walk; so do lava and the goal.
+``D`` is the random number of steps until the target is entered, infinite if the agent dies before or never enters it.
+A walk ends at its target, at lava and at the goal.
 """
 
 from dataclasses import replace
@@ -17,13 +17,13 @@ from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 UNREACHABLE = np.iinfo(np.int16).max
-# Values closer than this are the same value: what a value iteration may leave undone, and a tie of actions.
+# Values closer than this are equal: the error that value iteration may leave, and ties between actions.
 TOLERANCE = 1e-12
 
 
 @kernel
 def _search(table, row, source, steps, queue):
-    """Breadth-first search from one cell into ``steps`` (S,), which is all ``UNREACHABLE`` before."""
+    """Breadth-first search from one cell into ``steps`` (S,), initially all ``UNREACHABLE``."""
     steps[source] = 0
     queue[0] = source
     head, tail = 0, 1
@@ -48,7 +48,7 @@ def _search_each(table, rows, sources, distances):
 def distances_from(tasks: Tasks, rows: Array, sources: Array) -> Array:
     """(B, S) int16 fewest steps from cells ``sources`` (B,) of the tasks ``rows`` (B,) to every cell.
 
-    ``UNREACHABLE`` where there is no way. Slip is ignored: these are the steps of an agent in luck.
+    ``UNREACHABLE`` without a path. Slips are ignored: these are the steps when no move slips.
     """
     rows, sources = tasks.check(rows, sources)
     distances = np.full((len(rows), tasks.world.cells), UNREACHABLE, np.int16)
@@ -57,7 +57,7 @@ def distances_from(tasks: Tasks, rows: Array, sources: Array) -> Array:
 
 
 def shortest_distances(tasks: Tasks) -> Array:
-    """(N, S, S) int16 fewest steps from the first cell to the second, ``UNREACHABLE`` where there is no way."""
+    """(N, S, S) int16 fewest steps from the first cell to the second, ``UNREACHABLE`` without a path."""
     count, cells = len(tasks), tasks.world.cells
     rows, sources = np.divmod(np.arange(count * cells), cells)
     return distances_from(tasks, rows, sources).reshape(count, cells, cells)
@@ -80,7 +80,7 @@ def _action_values(table, rows, targets, slip, discount, values):
         while change > TOLERANCE:
             change = 0.0
             for position in range(cells):
-                # In-place sweeps in alternating directions carry values along whole paths at once.
+                # In-place sweeps in alternating directions propagate values along whole paths.
                 cell = position if sweep % 2 == 0 else cells - 1 - position
                 if table.terminal[row, cell]:
                     continue
@@ -100,10 +100,10 @@ def _action_values(table, rows, targets, slip, discount, values):
 def action_values(
     tasks: Tasks, rows: Array | None = None, targets: Array | None = None, *, discount: float = 0.99
 ) -> Array:
-    """(B, S, A) optimal E[discount ** (D - 1)] of each action on the way to ``targets`` (B,) of the tasks ``rows``.
+    """(B, S, A) optimal E[discount ** (D - 1)] of each action towards ``targets`` (B,) of the tasks ``rows``.
 
-    This is the optimal Q of a reward of 1 on entering the target. By default every task with its own goal, where
-    it is the optimal Q of the task. Terminal cells have no value; in the target itself it is that of coming back.
+    This is the optimal Q for a reward of 1 on entering the target; by default every task with its own goal, for which
+    it is the optimal Q of the task. Terminal cells have value 0; the value in the target is that of returning to it.
     """
     if not 0.0 < discount < 1.0:
         raise ValueError(f"discount must lie between 0 and 1, both excluded, got {discount}")
@@ -116,7 +116,7 @@ def action_values(
 def expected_discounts(
     tasks: Tasks, rows: Array | None = None, targets: Array | None = None, *, discount: float = 0.99
 ) -> Array:
-    """(B, S) optimal E[discount ** D] from every cell to ``targets``: 1 in the target, 0 where there is no way."""
+    """(B, S) optimal E[discount ** D] from every cell to ``targets``: 1 in the target, 0 without a path."""
     rows, targets = _goals_unless(tasks, rows, targets)
     expected = discount * action_values(tasks, rows, targets, discount=discount).max(-1)
     expected[np.arange(len(rows)), targets] = 1.0
@@ -131,13 +131,13 @@ def _goals_unless(tasks: Tasks, rows: Array | None, targets: Array | None) -> tu
 
 
 def greedy_policy(values: Array) -> Array:
-    """(..., A) probabilities that share evenly among the best actions of ``values`` (..., A)."""
+    """(..., A) equal probabilities of the best actions of ``values`` (..., A)."""
     best = values >= values.max(-1, keepdims=True) - TOLERANCE
     return best / best.sum(-1, keepdims=True)
 
 
 def optimal_path(tasks: Tasks, row: int) -> Array:
-    """(L,) cells of an optimal walk of task ``row`` from its start to its goal, both included, with no slips."""
+    """(L,) cells of an optimal path of task ``row`` from its start to its goal, both included, without slips."""
     table = tasks.table
     sure = Tasks(replace(tasks.world, slip=0.0), tasks.table)
     values = action_values(sure, rows=np.array([row]))[0]
@@ -150,17 +150,17 @@ def optimal_path(tasks: Tasks, row: int) -> Array:
 
 
 class PolicyTruth(NamedTuple):
-    """What a policy really achieves from every cell, each (N, S), over an episode of the world's length."""
+    """Exact results of a policy from every cell, each (N, S), over an episode of the world's length."""
 
     success: Array  # probability of entering the goal
     death: Array  # probability of entering lava
-    timeout: Array  # probability that neither happens in time
+    timeout: Array  # probability of neither within the episode
     value: Array  # expected discounted return
     length: Array  # expected number of steps
 
 
 def policy_truth(tasks: Tasks, policy: Array, *, discount: float = 0.99, horizon: int | None = None) -> PolicyTruth:
-    """Evaluate a policy table exactly, by backward induction over ``horizon`` steps (default: max_steps).
+    """Evaluate a policy exactly, by backward induction over ``horizon`` steps (default: max_steps).
 
     ``policy`` holds probabilities (N, S, A) or actions (N, S).
     """
@@ -192,10 +192,10 @@ def policy_truth(tasks: Tasks, policy: Array, *, discount: float = 0.99, horizon
 
 
 class ReachTruth(NamedTuple):
-    """How Q walks towards targets really go, from every cell, each (Q, S)."""
+    """Exact results of Q walks towards targets from every cell, each (Q, S)."""
 
-    reached: Array  # probability of coming to the target within the horizon and before the episode's end
-    steps: Array  # expected number of steps of the walks that do; 0 where none does
+    reached: Array  # probability of reaching the target within the horizon and before the episode ends
+    steps: Array  # expected number of steps of the walks that reach it; 0 where none does
 
 
 def reach_truth(tasks: Tasks, rows: Array, targets: Array, actions: Array, *, horizon: int | None = None) -> ReachTruth:
@@ -217,21 +217,21 @@ def reach_truth(tasks: Tasks, rows: Array, targets: Array, actions: Array, *, ho
     for _ in range(world.max_steps if horizon is None else horizon):
         later = goes_on * steps[walks, to]
         reached = lives * (policy * (arrives + goes_on * reached[walks, to])).sum(-1)
-        # Every walk that arrives has taken this step too.
+        # Add this step for every walk that arrives.
         steps = lives * (policy * later).sum(-1) + reached
     return ReachTruth(reached, np.divide(steps, reached, out=np.zeros_like(steps), where=reached > 0))
 
 
 class LavaOracle:
-    """Ground truth asked for with observations, for the agents and metrics that know no environments.
+    """Ground truth about observations, for agents and metrics that do not know environments.
 
-    A fully observed layout says everything about its task but the dynamics, which come from ``world``.
+    A fully observed layout determines its task except for the dynamics, which come from ``world``.
     """
 
-    def __init__(self, world: LavaConfig, *, discount: float = 0.99, remembered: int = 4096) -> None:
+    def __init__(self, world: LavaConfig, *, discount: float = 0.99, capacity: int = 4096) -> None:
         self.world = world
         self.discount = discount
-        self._remembered = remembered
+        self._capacity = capacity
         self._values: dict[tuple[bytes, int], Array] = {}  # (layout, target cell) -> (S, A)
 
     def action_values(self, observations: Array, targets: Array | None = None) -> Array:
@@ -245,7 +245,7 @@ class LavaOracle:
         return np.stack([known[key][cell] for key, cell in zip(keys, cells, strict=True)])
 
     def distances(self, observations: Array, targets: Array) -> Array:
-        """(B,) fewest steps from observations to targets, ``inf`` where there is no way (slip is ignored)."""
+        """(B,) fewest steps from observations to targets, ``inf`` without a path; slips are ignored."""
         objects, cells = self._parse(observations)
         aims = self._parse(targets)[1]
         tasks = self._tasks(objects, (objects == GOAL).argmax(-1))
@@ -263,8 +263,8 @@ class LavaOracle:
     def edges(self, observations: Array, discount: float) -> tuple[Array, Array, Array, Array]:
         """True distance, discount and reward (B, N, N) of all pairs of states (B, N, W, H, C), and terminal (B, N).
 
-        Under the optimal policy towards each target; distances are those of an agent in luck where moves may slip.
-        The reward is that of entering the goal, and only pairs that end there collect it.
+        Under the optimal policy towards each target; distances ignore slips. The reward is that of entering the goal,
+        which only pairs that end there collect.
         """
         B, N = observations.shape[:2]  # noqa: N806
         objects, cells = self._parse(observations.reshape(B * N, *observations.shape[2:]))
@@ -284,14 +284,14 @@ class LavaOracle:
         return distance, gamma, reward, np.take_along_axis(tasks.table.terminal, cells, axis=1)
 
     def _recall(self, keys: list[tuple[bytes, int]], objects: Array, goals: Array) -> dict[tuple[bytes, int], Array]:
-        """The values of every key, computing together those that are not remembered."""
+        """The values of all keys; those that are not cached are computed in one batch."""
         first = {key: index for index, key in reversed(list(enumerate(keys)))}
         missing = [key for key in first if key not in self._values]
         if missing:
             new = np.array([first[key] for key in missing])
             aims = np.array([aim for _, aim in missing])
             values = action_values(self._tasks(objects[new], goals[new]), targets=aims, discount=self.discount)
-            if len(self._values) + len(missing) > self._remembered:
+            if len(self._values) + len(missing) > self._capacity:
                 self._values = {key: self._values[key] for key in first if key in self._values}
             self._values.update(zip(missing, values, strict=True))
         return self._values
@@ -311,6 +311,6 @@ class LavaOracle:
         table = empty_table(len(objects), self.world.cells)
         rules = Rules.of(self.world)
         for row, (layout, goal) in enumerate(zip(objects, goals, strict=True)):
-            # No start is known, and none is needed for what is asked here.
+            # The start is unknown and not needed here.
             fill_row(table, row, np.isin(layout, (LAVA, WALL)), goal, goal, rules)
         return Tasks(self.world, table)

@@ -1,4 +1,4 @@
-"""Observations as pictures and as text, in the look that people know from MiniGrid."""
+"""Observations as pictures, in the style of MiniGrid, and as text."""
 
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ _UNDER_AGENT[AGENT_COLOUR[[EMPTY, WALL, GOAL, LAVA]]] = EMPTY, WALL, GOAL, LAVA
 
 @lru_cache(maxsize=64)
 def _tile(thing: int, agent: bool, size: int) -> Array:
-    """One cell, (size, size, 3) uint8, drawn large and averaged down to smooth its edges."""
+    """One cell, (size, size, 3) uint8, drawn large and averaged down for smooth edges."""
     large = size * _SUPERSAMPLING
     y, x = (np.mgrid[0:large, 0:large] + 0.5) / large
     image = np.empty((large, large, 3))
@@ -34,7 +34,7 @@ def _tile(thing: int, agent: bool, size: int) -> Array:
 
 
 def scenery_of(observation: Array) -> tuple[Array, Array]:
-    """(W, H) objects with the agent taken away, and (W, H) bool where agents stand."""
+    """(W, H) objects without the agent, and (W, H) bool cells of agents."""
     agent = observation[..., 0] == AGENT
     return np.where(agent, _UNDER_AGENT[observation[..., 1]], observation[..., 0]), agent
 

@@ -1,4 +1,4 @@
-"""Where the agent is in an observation, and the same scene with the agent elsewhere."""
+"""Where the agent is in an observation, and the same scene with the agent in other cells."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from skipper.types import Array
 
 
 class LavaScene:
-    """Knows how the lava world draws its agent; networks that imagine a cell are given a picture by it."""
+    """How the lava world draws its agent: turns imagined cells into observations."""
 
     def scenery(self, observations: Array) -> Array:
         """(B, W, H) objects without the agents: equal for all states of a task, different for different tasks."""
@@ -20,7 +20,7 @@ class LavaScene:
         return _cell_where(observations[..., 0] == AGENT)
 
     def goal_cell(self, observations: Array) -> Array:
-        """(B,) cells of the goals, also where agents stand on them."""
+        """(B,) cells of the goals, also under agents."""
         return _cell_where(self.scenery(observations) == GOAL)
 
     def place_agent(self, observations: Array, cells: Array) -> Array:
@@ -46,5 +46,5 @@ def _place(scenery, cells):
 
 
 def _cell_where(there: Array) -> Array:
-    """(B,) the cell that is true in each of (B, W, H) bool; B may be 0."""
+    """(B,) the True cell of each of (B, W, H) bool; B may be 0."""
     return there.reshape(len(there), there.shape[1] * there.shape[2]).argmax(-1)

@@ -1,4 +1,4 @@
-"""Sets of tasks: reproducible from a seed, and disjoint because a layout's content decides its split."""
+"""Sets of tasks: reproducible from a seed, and disjoint since a layout's content decides its split."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class Tasks:
         return Tasks(self.world, self.table.rows(np.asarray(rows, np.int64)))
 
     def check(self, rows: Array, cells: Array) -> tuple[Array, Array]:
-        """Rows and cells (B,) as arrays, refused where they are not of these tasks: kernels do not look."""
+        """Rows and cells (B,) as arrays, after checking that these tasks have them: kernels do not check."""
         rows, cells = np.asarray(rows), np.asarray(cells)
         if rows.shape != cells.shape or rows.ndim != 1:
             raise ValueError(f"rows and cells must have one shape (B,), got {rows.shape} and {cells.shape}")
@@ -40,12 +40,12 @@ class Tasks:
         return rows, cells
 
     def observe(self, rows: Array, cells: Array) -> Array:
-        """(B, W, H, 2) what the agent sees at ``cells`` (B,) of the tasks at ``rows`` (B,)."""
+        """(B, W, H, 2) observations of agents at ``cells`` (B,) of the tasks at ``rows`` (B,)."""
         rows, cells = self.check(rows, cells)
         return observe(self.table, rows, cells).reshape(-1, self.world.width, self.world.height, 2)
 
     def lava(self) -> Array:
-        """(N, W, H) bool, True where lava (or a wall, in the walled variant) lies."""
+        """(N, W, H) bool, cells with lava, or with walls in the walled variant."""
         obstacle = np.isin(self.table.scenery[:, :, 0], (LAVA, WALL))
         return obstacle.reshape(-1, self.world.width, self.world.height)
 
@@ -58,7 +58,7 @@ class TaskStream:
     split: str = "stream"
 
     def __post_init__(self) -> None:
-        Rules.of(self.world, self.split)  # refuses an unknown split here and not at the first episode
+        Rules.of(self.world, self.split)  # refuses an unknown split now and not at the first episode
 
 
 def training_tasks(world: LavaConfig, count: int, seed: int) -> Tasks:
@@ -80,8 +80,8 @@ def training_tasks(world: LavaConfig, count: int, seed: int) -> Tasks:
         if len(table.start) == count:
             return Tasks(world, table)
     raise ValueError(
-        f"{count} different tasks were asked for, but a {world.width}x{world.height} grid of difficulty "
-        f"{world.difficulty} gave only {len(table.start)}; ask for fewer or enlarge the grid"
+        f"wanted {count} different tasks, but a {world.width}x{world.height} grid of difficulty "
+        f"{world.difficulty} gave only {len(table.start)}; use fewer tasks or a larger grid"
     )
 
 
@@ -94,7 +94,7 @@ def evaluation_tasks(
     spread: float = 0.05,
     split: str = "evaluation",
 ) -> Tasks:
-    """``count`` unseen tasks of a difficulty, started on the side opposite to the goal.
+    """``count`` unseen tasks of a difficulty, starting on the side opposite to the goal.
 
     Each task's density is uniform in difficulty +- spread, as in the authors' experiments.
     """
@@ -110,7 +110,7 @@ def evaluation_tasks(
 def tasks_from_text(*texts: str, world: LavaConfig | None = None) -> Tasks:
     """Tasks from drawings, one line per row: ``A`` start, ``G`` goal, ``#`` lava or wall, ``.`` empty.
 
-    Dynamics, slip and the rest come from ``world``; size and difficulty are those of the drawings.
+    The drawings determine size and difficulty, ``world`` everything else.
     """
     if not texts:
         raise ValueError("at least one drawing is needed")
@@ -132,11 +132,11 @@ def tasks_from_text(*texts: str, world: LavaConfig | None = None) -> Tasks:
 
 
 def resolve_tasks(tasks: Tasks | TaskStream | None, world: dict[str, Any]) -> Tasks | TaskStream:
-    """The given tasks, or an endless stream of tasks of the world that the keywords describe."""
+    """The given tasks, or a stream of new tasks of the world that the keywords describe."""
     if tasks is None:
         return TaskStream(LavaConfig(**world))
     if world:
-        raise ValueError(f"tasks bring their own world; leave out: {', '.join(sorted(world))}")
+        raise ValueError(f"tasks have their own world; leave out: {', '.join(sorted(world))}")
     return tasks
 
 

@@ -1,4 +1,4 @@
-"""Thousands of lava worlds stepped together by one numba kernel, with no Python loop over them."""
+"""Thousands of lava worlds in lockstep, stepped by one numba kernel without a Python loop."""
 
 import hashlib
 from typing import Any, Literal, NamedTuple
@@ -34,7 +34,7 @@ class _Slots(NamedTuple):
     steps: Array  # (B,) int64 since the episode began
     states: Array  # (B,) uint64 random streams
     observation: Array  # (B, S, 2) uint8
-    goal: Array  # (B, S, 2) uint8 what the agent would see at the goal
+    goal: Array  # (B, S, 2) uint8 observation of the agent at the goal
 
 
 @kernel
@@ -80,9 +80,9 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
     the old episode in ``info["final_obs"]`` (rows where ``info["_final_obs"]`` is True). ``info["goal"]``
     holds the goal observations of the episodes that ``step``'s observations belong to.
 
-    Environment i seeded with ``reset(seed=s)`` behaves like the single environment seeded with ``s + i``, as is usual
-    in Gymnasium: seeds for independent runs must therefore lie further apart than there are environments.
-    ``assignment="own"`` makes environment i play task i for ever; "random" draws a task for every episode.
+    With ``reset(seed=s)``, environment i behaves like the single environment with seed ``s + i``, as is usual in
+    Gymnasium: seeds of independent runs must therefore differ by more than the number of environments.
+    With ``assignment="own"``, environment i always plays task i; "random" draws a task for every episode.
     """
 
     metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}
@@ -140,7 +140,7 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
         return self._observation(), self._info()
 
     def _seed(self, seed: int | list[int | None] | None, mask: Array) -> None:
-        """Seed the streams of the environments that begin now."""
+        """Seed the streams of the environments that begin an episode now."""
         if seed is None:
             return
         if not isinstance(seed, list | tuple | np.ndarray):
@@ -154,7 +154,7 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
         self._slots.states[given] = seed_states(checked_seeds([seed[index] for index in given]))
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Move every environment one step; episodes that end begin anew at once."""
+        """Step every environment; where an episode ends, the next one begins at once."""
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         actions = np.asarray(actions)
@@ -191,7 +191,7 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
         return {"goal": self._slots.goal.reshape(self._image_shape).copy(), "task": self._slots.row.copy()}
 
     def state_dict(self) -> dict[str, Array]:
-        """Everything that decides the future of the environments, as arrays."""
+        """Everything that determines the future of the environments, as arrays."""
         slots = {name: getattr(self._slots, name).copy() for name in ("row", "cell", "steps", "states")}
         if self._stream:
             tasks = {f"table.{name}": column.copy() for name, column in self._table._asdict().items()}
@@ -200,7 +200,7 @@ class LavaVectorEnv(VectorEnv[Array, Array, Array]):
         return slots | tasks | {"begun": np.array(self._begun)}
 
     def _fingerprint(self) -> Array:
-        """One number that other tasks do not have."""
+        """A hash of the tasks."""
         content = self._table.scenery.tobytes() + self._table.start.tobytes()
         return np.frombuffer(hashlib.sha256(content).digest()[:8], np.uint64)
 

@@ -137,7 +137,7 @@ def test_renderings():
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match="available: rgb_array, ansi"):
         LavaWorldEnv("human")
-    with pytest.raises(ValueError, match="tasks bring their own world; leave out: slip"):
+    with pytest.raises(ValueError, match="tasks have their own world; leave out: slip"):
         LavaWorldEnv(tasks=training_tasks(LavaConfig(), 1, 0), slip=0.1)
     with pytest.raises(TypeError, match="colour"):
         LavaWorldEnv(colour="red")

@@ -202,7 +202,7 @@ def test_truth_of_a_random_policy_equals_monte_carlo_within_its_error():
 def test_the_oracle_of_observations_knows_what_the_tables_know(dynamics):
     world = LavaConfig(7, 6, difficulty=0.4, slip=0.1, dynamics=dynamics)
     tasks = training_tasks(world, 6, seed=0)
-    oracle = LavaOracle(world, remembered=4)
+    oracle = LavaOracle(world, capacity=4)
     rng = np.random.default_rng(0)
     for _ in range(3):
         rows, cells, targets = rng.integers(6, size=9), rng.integers(42, size=9), rng.integers(42, size=9)
@@ -259,7 +259,7 @@ def test_observations_that_are_not_of_the_oracles_world_are_refused():
 
 def test_the_oracle_remembers_what_it_computed_but_not_for_ever(monkeypatch):
     tasks = training_tasks(LavaConfig(6, 6), 6, seed=0)
-    oracle = LavaOracle(tasks.world, remembered=4, discount=0.8)
+    oracle = LavaOracle(tasks.world, capacity=4, discount=0.8)
     asked = []
     real = action_values
     monkeypatch.setattr(
