@@ -10,22 +10,23 @@ from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.edges import EdgeSource
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.analysis.oracle_metrics import estimate_truth, generator_truth
-from skipper.config import RunConfig, WorldConfig
-from skipper.envs.lava.family import environment_spec
+from skipper.config import RunConfig
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.frozen import FrozenNetwork
-from skipper.presets import preset
+from skipper.training.configure import configure
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
 from skipper.types import Edges
 
-SIX = WorldConfig(6, 6, difficulty=0.4, max_steps=32)
+SIX = LavaConfig(6, 6, difficulty=0.4, max_steps=32)
 
 
-def configuration(world: WorldConfig, steps: int, **learning) -> RunConfig:
+def configuration(world: LavaConfig, steps: int, **learning) -> RunConfig:
     """Small networks and short schedules; what makes learning fast is documented in docs/deviations.md."""
-    base = preset("paper", "skipper-once")
+    base = configure("paper", "skipper-once")
     return replace(
         base,
         steps=steps,
@@ -46,7 +47,7 @@ def configuration(world: WorldConfig, steps: int, **learning) -> RunConfig:
             epsilon_steps=15_000,
             hindsight_bound=True,
             act_with_target_network=True,
-            practice=True,
+            training_targets="random",
             **learning,
         ),
         replay=replace(base.replay, capacity=20_000, all_pairs=True, pair_episodes=8, other_episodes=0.2),
@@ -91,7 +92,7 @@ class RandomValues(EdgeSource):
 def success(agent: SkipperAgent, tasks: Tasks, kind: type[EdgeSource] = EdgeSource) -> float:
     policy = policy_of(agent, seed=1)
     policy.edge_source = kind(policy.frozen, agent.config, agent.spec)
-    return float(play(SkipperActor(policy, epsilon=0.001), tasks, seed=0).success.mean())
+    return float(play(SkipperActor(policy, epsilon=0.001), LAVA, tasks, seed=0).success.mean())
 
 
 @cache

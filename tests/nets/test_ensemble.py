@@ -8,19 +8,19 @@ import pytest
 from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.policy import play_skipper
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
-from skipper.presets import preset
+from skipper.training.configure import configure
 from skipper.types import TimeStep, Vertices, content_keys
 
-WORLD = WorldConfig(6, 6)
+WORLD = LavaConfig(6, 6)
 SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
-CONFIG = replace(preset("debug", "skipper-regen"), world=WORLD)
+CONFIG = replace(configure("debug", "skipper-regen"), world=WORLD)
 IMAGES = 8
 
 
@@ -76,7 +76,7 @@ def test_the_size_of_the_ensemble_is_limited(ensemble):
 @pytest.mark.parametrize(("train", "play"), [(SkipperAgent, play_skipper), (ModelFreeAgent, play_modelfree)])
 def test_agents_choose_the_same_in_every_image(train, play):
     name = "modelfree" if train is ModelFreeAgent else "skipper-goal"
-    config = replace(preset("debug", name), world=WORLD)
+    config = replace(configure("debug", name), world=WORLD)
     weights = train(config, SPEC).weights()
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     values = []

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from skipper.agents.optimizer import Optimizer
-from skipper.config import GeneratorConfig, LearningConfig, NetworkConfig, WorldConfig
+from skipper.config import GeneratorConfig, LearningConfig, NetworkConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets import frozen as frozen_module
@@ -17,12 +18,12 @@ from skipper.nets.generator import Fuser
 from skipper.nets.heads import PairwiseHead, discount_support
 from skipper.nets.layers import seeded_initialisation
 from skipper.nets.selector import LocalFieldSelector
-from skipper.presets import preset
+from skipper.training.configure import configure
 from skipper.types import Edges, Vertices, content_keys
 
-WORLD = WorldConfig(6, 6, max_steps=20)
+WORLD = LavaConfig(6, 6, max_steps=20)
 SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
-BASE = preset("debug", "skipper-regen")
+BASE = configure("debug", "skipper-regen")
 CONFIG = replace(
     BASE,
     world=WORLD,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.config import GeneratorConfig, WorldConfig
+from skipper.config import GeneratorConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.generator import (
@@ -21,12 +22,12 @@ from skipper.nets.layers import seeded_initialisation
 CONFIG = GeneratorConfig(generator_width=8)
 
 
-def generator(world: WorldConfig, config: GeneratorConfig = CONFIG) -> CheckpointGenerator:
+def generator(world: LavaConfig, config: GeneratorConfig = CONFIG) -> CheckpointGenerator:
     with seeded_initialisation(0):
         return CheckpointGenerator(config, environment_spec(world))
 
 
-def observations(world: WorldConfig, count: int) -> torch.Tensor:
+def observations(world: LavaConfig, count: int) -> torch.Tensor:
     tasks = training_tasks(world, 3, seed=0)
     rng = np.random.default_rng(0)
     return torch.from_numpy(tasks.observe(rng.integers(3, size=count), rng.integers(world.cells, size=count)))
@@ -34,7 +35,7 @@ def observations(world: WorldConfig, count: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("size", [(12, 12), (7, 5), (3, 3)])
 def test_shapes(size):
-    world = WorldConfig(*size)
+    world = LavaConfig(*size)
     module, seen = generator(world), observations(world, 5)
     assert module.description(seen).shape == (5, 6, 2)
     assert module.codes(seen).shape == (5,)
@@ -42,7 +43,7 @@ def test_shapes(size):
 
 
 def test_the_papers_shapes():
-    module = generator(WorldConfig(), GeneratorConfig())
+    module = generator(LavaConfig(), GeneratorConfig())
     assert module.description.bits.in_features == 128
     assert module.fuse.spread.weight.shape == (128, 12)
     assert module.fuse.unfold.weight.shape == (128, 32, 12, 12)
@@ -55,7 +56,7 @@ def layer_by_layer(fuser: Fuser, context: torch.Tensor, bits: torch.Tensor) -> t
 
 
 def test_the_folded_fuser_equals_the_layers_one_after_the_other_with_gradients():
-    world = WorldConfig(7, 6)
+    world = LavaConfig(7, 6)
     module = generator(world).fuse
     context = torch.randn(5, 8, 7, 6)
     bits = straight_through(torch.randn(5, 6, 2))
@@ -71,7 +72,7 @@ def test_the_folded_fuser_equals_the_layers_one_after_the_other_with_gradients()
 
 
 def test_imagining_many_codes_equals_fusing_them_one_by_one():
-    world = WorldConfig(7, 6)
+    world = LavaConfig(7, 6)
     module, seen = generator(world), observations(world, 3)
     codes = torch.from_numpy(distinct_codes(3, 10, 6, np.random.default_rng(0)))
     logits = module(seen, codes).detach()
@@ -112,8 +113,8 @@ def test_the_entropy_weight_rises_and_stays():
 
 
 def test_entropy_is_worst_for_bits_that_never_change():
-    module = generator(WorldConfig(5, 5))
-    seen = observations(WorldConfig(5, 5), 4)
+    module = generator(LavaConfig(5, 5))
+    seen = observations(LavaConfig(5, 5), 4)
     cell = torch.zeros(4, dtype=torch.long)
     with torch.no_grad():
         module.description.bits.weight.zero_()
@@ -126,7 +127,7 @@ def test_entropy_is_worst_for_bits_that_never_change():
 
 
 def test_bits_that_are_certain_still_have_a_gradient():
-    world = WorldConfig(5, 5)
+    world = LavaConfig(5, 5)
     module, seen = generator(world), observations(world, 4)
     with torch.no_grad():
         module.description.bits.bias[::2] += 200.0  # the other side of every bit has a share of 0
@@ -136,7 +137,7 @@ def test_bits_that_are_certain_still_have_a_gradient():
 
 
 def test_it_learns_to_say_where_the_agent_is():
-    world = WorldConfig(5, 5, difficulty=0.3)
+    world = LavaConfig(5, 5, difficulty=0.3)
     tasks = training_tasks(world, 4, seed=0)
     module = generator(world, GeneratorConfig(generator_width=16))
     adam = torch.optim.Adam(module.parameters(), lr=2e-3)

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from skipper.config import NetworkConfig, WorldConfig
+from skipper.config import NetworkConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.nets.layers import seeded_initialisation
 from skipper.nets.selector import LocalFieldSelector, PartialStates, Selection, WholeState
@@ -101,7 +102,7 @@ def test_configuration_chooses_between_selector_and_ablation():
 
 
 def test_every_field_of_the_configuration_reaches_the_network():
-    spec = environment_spec(WorldConfig())
+    spec = environment_spec(LavaConfig())
     config = NetworkConfig(embedding=6, scaled_start=True, field_size=5, fields=3, partial_width=10)
     module = PartialStates(config, spec)
     assert module.select.fields.weight.shape == (10, 6, 5, 5)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from skipper.config import PlanningConfig, WorldConfig
+from skipper.config import PlanningConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import training_tasks
@@ -42,7 +43,7 @@ def worth_of_targets(reward, discount, usable, vertex, edges):
 def random_problems(count: int) -> Vertices:
     """The current state, 30 random reachable states, and the goal, on tasks of the paper's size."""
     rng = np.random.default_rng(0)
-    tasks = training_tasks(WorldConfig(), count, seed=0)
+    tasks = training_tasks(LavaConfig(), count, seed=0)
     reach = tasks.table.start_count
     cells = tasks.table.starts[np.arange(count)[:, None], (rng.random((count, 31)) * reach[:, None]).astype(int)]
     cells = np.concatenate([cells, tasks.table.goal[:, None]], axis=1)
@@ -58,7 +59,7 @@ def random_problems(count: int) -> Vertices:
 @pytest.mark.parametrize("truth", [(), ("edges",)], ids=["cut at 8 steps", "uncut"])
 def test_the_chosen_target_is_optimal(truth):
     vertices, config = random_problems(PROBLEMS), PlanningConfig(oracle_parts=truth)
-    true = Edges(*LavaOracle(WorldConfig()).edges(vertices.observation, 0.99))
+    true = Edges(*LavaOracle(LavaConfig()).edges(vertices.observation, 0.99))
     problem = solve(vertices, true, config)
     optimal = 0
     for row in range(PROBLEMS):

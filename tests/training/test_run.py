@@ -14,7 +14,7 @@ from skipper.agents.modelfree import ModelFreeAgent
 from skipper.training.configure import configure
 from skipper.training.progress import ProgressDisplay
 from skipper.training.run import Silence, Stop, train
-from skipper.training.run_folder import read_config, read_weights
+from skipper.training.run_folder import read_weights
 from skipper.training.state_file import read_state
 
 SHORT = replace(configure("debug", "modelfree"), steps=800)
@@ -118,9 +118,7 @@ def test_watching_changes_nothing(tmp_path):
     often = replace(SHORT, evaluation=replace(SHORT.evaluation, evaluate_every=100), record_every=50)
     train(often, tmp_path / "often", ProgressDisplay(800, Console(file=StringIO(), force_terminal=True)))
     train(SHORT, tmp_path / "seldom")
-    often_watched, seldom_watched = (
-        read_weights(tmp_path / name) for name in ("often", "seldom")
-    )
+    often_watched, seldom_watched = (read_weights(tmp_path / name) for name in ("often", "seldom"))
     assert all((often_watched[name] == seldom_watched[name]).all() for name in often_watched)
 
 

@@ -5,24 +5,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skipper.agents.registry import Ingredients, learner_kind, make_fixed
+from skipper.agents.registry import agent_kind, make_baseline
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.config import GeneratorConfig, NetworkConfig, WorldConfig
+from skipper.config import GeneratorConfig, NetworkConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.presets import preset
+from skipper.training.configure import configure
 from skipper.training.loop import Loop
 from skipper.types import GOAL, EnvironmentSpec, TimeStep
 
-WORLD = WorldConfig(6, 6, max_steps=20)
+WORLD = LavaConfig(6, 6, max_steps=20)
 TASKS = training_tasks(WORLD, 4, seed=0)
 SPEC = environment_spec(WORLD)
 
 
 def configuration(agent: str = "skipper-regen", **planning):
-    base = preset("debug", agent)
+    base = configure("debug", agent)
     return replace(
         base,
         world=WORLD,
@@ -64,7 +65,7 @@ def quick(name: str) -> SkipperAgent:
     base = configuration(name, match_observations=True)
     learning = replace(
         base.learning,
-        practice=True,
+        training_targets="random",
         act_with_target_network=True,
         hindsight_bound=True,
         delusion_scale=0.25,
@@ -91,8 +92,10 @@ def test_a_saved_agent_continues_exactly(name, make):
 
 def test_playing_with_saved_weights_is_the_same_policy():
     learner = agent()
-    player = learner_kind("skipper-regen").play(
-        learner.config, learner.spec, learner.weights(), np.random.default_rng(3)
+    player = (
+        agent_kind("skipper-regen")
+        .load()
+        .play(learner.config, learner.spec, learner.weights(), np.random.default_rng(3))
     )
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     step = TimeStep(seen, goal, np.ones(4, bool))
@@ -104,14 +107,14 @@ def test_playing_with_saved_weights_is_the_same_policy():
 
 def test_a_learned_goal_is_where_rewards_were():
     base = configuration()
-    settings = replace(base.learning, learning_starts=10**9, learning_rate=3e-3, practice=True)
+    settings = replace(base.learning, learning_starts=10**9, learning_rate=3e-3, training_targets="random")
     learner = SkipperAgent(replace(base, generator=replace(base.generator, learned_goal=True), learning=settings), SPEC)
     loop = loop_of(learner)
     while loop.step < 3_000:
         loop.advance()
     metrics = [learner.learn() for _ in range(200)]
     assert np.mean([record["goal"] for record in metrics if "goal" in record][-20:]) < 0.2
-    samples = learner.core.experience.replay.sample(2_000, 0.4, np.random.default_rng(0))
+    samples = learner._batches.sampler.sample(2_000, 0.4, np.random.default_rng(0))
     rewarded = samples.reward > 0
     told = samples.observation[rewarded]  # what it is told does not matter
     problem = learner.evaluator(np.random.default_rng(0)).plan(samples.target[rewarded], told)
@@ -122,12 +125,12 @@ def test_a_learned_goal_is_where_rewards_were():
 def test_training_with_random_targets_aims_at_imagined_states_and_at_goals():
     base = configuration(match_observations=True)
     learner = SkipperAgent(
-        replace(base, learning=replace(base.learning, practice=True, act_with_target_network=True)), SPEC
+        replace(base, learning=replace(base.learning, training_targets="random", act_with_target_network=True)), SPEC
     )
     loop, scene, counts = loop_of(learner), LavaScene(), np.zeros(36)
     for _ in range(100):
         loop.advance()
-        walk = learner.state_dict()["walk"]
+        walk = learner.state_dict()["plan_state"]
         assert walk["aiming"].all()
         counts += np.bincount(scene.agent_cell(walk["target"]), minlength=36)
     goals = counts[TASKS.table.goal].sum() / counts.sum()
@@ -139,4 +142,4 @@ def test_an_environment_without_a_scene_is_refused():
     with pytest.raises(ValueError, match="must offer a Scene"):
         SkipperAgent(configuration(), EnvironmentSpec((6, 6, 2), (11, 6), 4, 20))
     with pytest.raises(ValueError, match="must offer an Oracle"):
-        make_fixed("optimal", Ingredients(EnvironmentSpec((6, 6, 2), (11, 6), 4, 20), np.random.default_rng(0)))
+        make_baseline("optimal", EnvironmentSpec((6, 6, 2), (11, 6), 4, 20), np.random.default_rng(0))

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from skipper.agents.skipper.policy import SkipperPolicy
-from skipper.config import GeneratorConfig, NetworkConfig, WorldConfig
+from skipper.config import GeneratorConfig, NetworkConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
@@ -17,12 +18,12 @@ from skipper.nets.generator import Fuser
 from skipper.nets.heads import PairwiseHead
 from skipper.nets.layers import seeded_initialisation
 from skipper.nets.selector import LocalFieldSelector
-from skipper.presets import preset
+from skipper.training.configure import configure
 from skipper.types import CURRENT, TimeStep
 
-WORLD = WorldConfig(6, 6, max_steps=20)
+WORLD = LavaConfig(6, 6, max_steps=20)
 SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
-BASE = preset("debug", "skipper-regen")
+BASE = configure("debug", "skipper-regen")
 CONFIG = replace(
     BASE,
     world=WORLD,

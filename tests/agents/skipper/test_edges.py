@@ -5,23 +5,24 @@ import torch
 
 from skipper.agents.skipper.edges import EdgeSource
 from skipper.agents.skipper.policy import SkipperPolicy, evaluation_policy
-from skipper.config import GeneratorConfig, NetworkConfig, WorldConfig
+from skipper.config import GeneratorConfig, NetworkConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import LavaOracle, action_values, shortest_distances
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.prune import EdgeStatus
-from skipper.presets import preset
+from skipper.training.configure import configure
 from skipper.types import LazyEdges
 
-WORLD = WorldConfig(6, 6, max_steps=20)
+WORLD = LavaConfig(6, 6, max_steps=20)
 SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
 SEEN, TOLD = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
 
 
 def policy(**planning) -> SkipperPolicy:
-    base = preset("debug", "skipper-regen")
+    base = configure("debug", "skipper-regen")
     config = replace(
         base,
         world=WORLD,

@@ -6,22 +6,23 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.registry import Ingredients, make_fixed
+from skipper.agents.registry import make_baseline
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.vertices import merge_vertices
-from skipper.config import EVALUATION_DIFFICULTIES, GeneratorConfig, NetworkConfig, RunConfig, WorldConfig
-from skipper.envs.lava.family import environment_spec
+from skipper.config import GeneratorConfig, NetworkConfig, RunConfig
+from skipper.envs.lava.config import EVALUATION_DIFFICULTIES, LavaConfig
+from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import evaluation_tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
-from skipper.presets import preset
+from skipper.training.configure import configure
 from skipper.training.evaluate import play
 from skipper.types import CURRENT, GOAL, TimeStep, content_keys
 
-WORLD = WorldConfig(6, 6, max_steps=20)
+WORLD = LavaConfig(6, 6, max_steps=20)
 TASKS = training_tasks(WORLD, 4, seed=0)
 SPEC = environment_spec(WORLD)
 SEEN, TOLD = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
@@ -29,7 +30,7 @@ FIRST = TimeStep(SEEN, TOLD, np.ones(4, bool))
 
 
 def configuration(agent: str = "skipper-regen", **planning) -> RunConfig:
-    base = preset("debug", agent)
+    base = configure("debug", agent)
     return replace(
         base,
         world=WORLD,
@@ -69,9 +70,9 @@ def decisions(policy: SkipperPolicy, count: int = 12):
 
 @pytest.mark.parametrize("difficulty", EVALUATION_DIFFICULTIES)
 def test_with_true_plans_and_policy_every_task_is_solved(difficulty):
-    tasks = evaluation_tasks(WorldConfig(8, 8), difficulty, 20, seed=0)
-    given = Ingredients(environment_spec(tasks.world), np.random.default_rng(0))
-    assert play(make_fixed("skipper-oracle", given), tasks, seed=0).success.all()
+    tasks = evaluation_tasks(LavaConfig(8, 8), difficulty, 20, seed=0)
+    oracle = make_baseline("skipper-oracle", environment_spec(tasks.world), np.random.default_rng(0))
+    assert play(oracle, LAVA, tasks, seed=0).success.all()
 
 
 def test_a_plan_is_made_at_the_beginning_and_at_the_latest_when_time_runs_out():

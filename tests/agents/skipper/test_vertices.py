@@ -5,23 +5,24 @@ import torch
 
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.vertices import VertexSource, merge_vertices
-from skipper.config import GeneratorConfig, NetworkConfig, RunConfig, WorldConfig
+from skipper.config import GeneratorConfig, NetworkConfig, RunConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
-from skipper.presets import preset
+from skipper.training.configure import configure
 from skipper.types import CURRENT, GOAL, content_keys
 
-WORLD = WorldConfig(6, 6, max_steps=20)
+WORLD = LavaConfig(6, 6, max_steps=20)
 SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
 SEEN, TOLD = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
 
 
 def configuration(**planning) -> RunConfig:
-    base = preset("debug", "skipper-regen")
+    base = configure("debug", "skipper-regen")
     return replace(
         base,
         world=WORLD,

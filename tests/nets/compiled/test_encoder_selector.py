@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.config import NetworkConfig, WorldConfig
+from skipper.config import NetworkConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled.encoder_selector import CompiledPartialStates, supports
@@ -12,7 +13,7 @@ from skipper.nets.layers import seeded_initialisation
 from skipper.nets.selector import LocalFieldSelector, PartialStates
 
 
-def network(world: WorldConfig, **settings) -> PartialStates:
+def network(world: LavaConfig, **settings) -> PartialStates:
     """Weights as learning leaves them: normalisations do something, and nothing is zero."""
     with seeded_initialisation(0):
         built = PartialStates(NetworkConfig(embedding=8, partial_width=24, **settings), environment_spec(world))
@@ -21,7 +22,7 @@ def network(world: WorldConfig, **settings) -> PartialStates:
     return built
 
 
-def states(world: WorldConfig, count: int) -> torch.Tensor:
+def states(world: LavaConfig, count: int) -> torch.Tensor:
     rng, tasks = np.random.default_rng(0), training_tasks(world, 3, seed=0)
     # Neighbours of the same scene, which differ in two cells, and of different ones.
     scene = np.sort(rng.integers(3, size=count))
@@ -30,14 +31,14 @@ def states(world: WorldConfig, count: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("size", [(12, 12), (9, 11), (5, 5), (4, 10)])
 def test_it_is_the_same_function(size):
-    world = WorldConfig(*size)
+    world = LavaConfig(*size)
     module, seen = network(world), states(world, 100)
     assert supports(module)
     torch.testing.assert_close(CompiledPartialStates(module)(seen), module(seen).detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_the_other_states_of_a_batch_do_not_matter():
-    world = WorldConfig(12, 12)
+    world = LavaConfig(12, 12)
     compiled, seen = CompiledPartialStates(network(world)), states(world, 20)
     order = torch.from_numpy(np.random.default_rng(1).permutation(20))
     torch.testing.assert_close(compiled(seen[order]), compiled(seen)[order], rtol=1e-5, atol=1e-6)
@@ -45,7 +46,7 @@ def test_the_other_states_of_a_batch_do_not_matter():
 
 
 def test_words_outside_the_vocabulary_are_refused():
-    world = WorldConfig(6, 6)
+    world = LavaConfig(6, 6)
     compiled, seen = CompiledPartialStates(network(world)), states(world, 2)
     seen[1, 3, 3, 0] = 255
     with pytest.raises(IndexError, match="vocabulary"):
@@ -58,7 +59,7 @@ class Renormalised(LocalFieldSelector):
 
 
 def test_changed_modules_are_not_supported():
-    world = WorldConfig(6, 6)
+    world = LavaConfig(6, 6)
     assert supports(network(world))
     assert not supports(network(world, spatial_abstraction=False))
     changed = network(world)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.config import GeneratorConfig, WorldConfig
+from skipper.config import GeneratorConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled.fuser import CompiledFuser, supports
@@ -12,14 +13,14 @@ from skipper.nets.generator import CheckpointGenerator, Fuser, distinct_codes
 from skipper.nets.layers import seeded_initialisation
 
 
-def generator(world: WorldConfig, **settings) -> CheckpointGenerator:
+def generator(world: LavaConfig, **settings) -> CheckpointGenerator:
     with seeded_initialisation(0):
         return CheckpointGenerator(GeneratorConfig(generator_width=8, **settings), environment_spec(world))
 
 
 @pytest.mark.parametrize("size", [(12, 12), (7, 5), (3, 3)])
 def test_it_is_the_same_function(size):
-    world, rng = WorldConfig(*size), np.random.default_rng(0)
+    world, rng = LavaConfig(*size), np.random.default_rng(0)
     tasks, module = training_tasks(world, 3, seed=0), generator(world)
     states = torch.from_numpy(tasks.observe(rng.integers(3, size=5), rng.integers(world.cells, size=5)))
     codes = torch.from_numpy(distinct_codes(5, 10, 6, rng))
@@ -38,7 +39,7 @@ class Constant(CheckpointGenerator):
 
 
 def test_changed_generators_are_not_supported():
-    world = WorldConfig(5, 5)
+    world = LavaConfig(5, 5)
     assert supports(generator(world, flat_description=True))  # the description is not part of the twin
     changed = generator(world)
     changed.fuse.__class__ = Sharpened

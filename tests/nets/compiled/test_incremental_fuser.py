@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.config import GeneratorConfig, WorldConfig
+from skipper.config import GeneratorConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled import incremental_fuser
@@ -16,7 +17,7 @@ from skipper.nets.layers import seeded_initialisation
 TASKS = 5
 
 
-def scaled(world: WorldConfig) -> CheckpointGenerator:
+def scaled(world: LavaConfig) -> CheckpointGenerator:
     """A generator whose codes give many different cells, and whose contexts matter."""
     with seeded_initialisation(0):
         generator = CheckpointGenerator(GeneratorConfig(generator_width=8), environment_spec(world))
@@ -29,7 +30,7 @@ def scaled(world: WorldConfig) -> CheckpointGenerator:
 @pytest.mark.parametrize("size", [(12, 12), (7, 5), (3, 3)])
 @torch.no_grad()
 def test_cells_are_those_of_the_generator_wherever_the_agent_goes(size, monkeypatch):
-    world = WorldConfig(*size)
+    world = LavaConfig(*size)
     tasks, generator, rng = training_tasks(world, TASKS, seed=0), scaled(world), np.random.default_rng(0)
     incremental = IncrementalFuser(CompiledFuser(generator))
     computed = []
@@ -56,7 +57,7 @@ def test_cells_are_those_of_the_generator_wherever_the_agent_goes(size, monkeypa
 
 @torch.no_grad()
 def test_other_scenes_are_computed_anew():
-    world = WorldConfig(9, 9)
+    world = LavaConfig(9, 9)
     tasks, generator = training_tasks(world, 2, seed=0), scaled(world)
     incremental, codes, row = IncrementalFuser(CompiledFuser(generator)), np.arange(64)[None], np.zeros(1, np.int64)
     for task in (0, 1, 0):
