@@ -92,7 +92,8 @@ class RandomValues(EdgeSource):
 def success(agent: SkipperAgent, tasks: Tasks, kind: type[EdgeSource] = EdgeSource) -> float:
     policy = policy_of(agent, seed=1)
     policy.edge_source = kind(policy.frozen, agent.config, agent.spec)
-    return float(play(SkipperActor(policy, epsilon=0.001), LAVA, tasks, seed=0).success.mean())
+    evaluated = LAVA.training_evaluation(tasks.world, tasks, len(tasks), seed=0)
+    return float(play(SkipperActor(policy, epsilon=0.001), LAVA, evaluated, seed=0).success.mean())
 
 
 @cache

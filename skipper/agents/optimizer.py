@@ -1,4 +1,7 @@
-"""Adam on parameters that are contiguous in memory, in one pass over them (App., "Training")."""
+"""Adam on parameters that are contiguous in memory, in one pass over them (App., "Training").
+
+PyTorch's fused Adam with clipping and a check of the gradients takes longer, and importing it takes over a second.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

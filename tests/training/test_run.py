@@ -10,12 +10,14 @@ import torch
 from rich.console import Console
 
 import skipper
-from skipper.agents.modelfree import ModelFreeAgent
+from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
+from skipper.agents.registry import KINDS, Builders
 from skipper.training.configure import configure
 from skipper.training.progress import ProgressDisplay
 from skipper.training.run import Silence, Stop, train
 from skipper.training.run_folder import read_weights
 from skipper.training.state_file import read_state
+from skipper.types import Stage
 
 SHORT = replace(configure("debug", "modelfree"), steps=800)
 
@@ -262,3 +264,58 @@ def test_loading_leaves_the_global_random_stream_alone(tmp_path):
     assert (torch.random.get_rng_state() == before).all()
     with pytest.raises(ValueError, match="whole numbers"):
         agent.act(np.ones((5, 5, 2)))
+
+
+class StagedAgent(ModelFreeAgent):
+    """Acts at random in a first stage that is not charged."""
+
+    stage = ""
+
+    def stages(self) -> tuple[Stage, ...]:
+        return Stage("pretraining", 600, charged=False), Stage("training", self.config.steps, charged=True)
+
+    def begin_stage(self, name: str) -> None:
+        self.stage = name
+
+    def act(self, timestep):
+        decision = super().act(timestep)
+        if self.stage == "training":
+            return decision
+        return decision._replace(action=self._act_rng.integers(4, size=len(decision.action)))
+
+    def state_dict(self):
+        return super().state_dict() | {"stage": self.stage}
+
+    def load_state_dict(self, state) -> None:
+        super().load_state_dict(state)
+        self.stage = state["stage"]
+
+
+class StopAfter(Watcher):
+    """Stops after some steps of all environments, of whatever stage."""
+
+    def __init__(self, turns: int, stop: Stop) -> None:
+        super().__init__()
+        self._turns, self._stop = turns, stop
+
+    def progress(self, step: int, metrics: dict[str, float]) -> None:
+        self._turns -= 1
+        self._stop.asked = self._turns <= 0
+
+
+def test_a_run_in_stages_is_interrupted_in_each_and_ends_as_if_it_was_not(tmp_path, monkeypatch):
+    staged = replace(KINDS["modelfree"], load=lambda: Builders(StagedAgent, play_modelfree))
+    monkeypatch.setitem(KINDS, "staged", staged)
+    config = replace(SHORT, agent="staged", environments=4)
+    watcher = Watcher()
+    assert train(config, tmp_path / "whole", watcher)
+    assert watcher.evaluations == [0, 500, 800]  # of the charged steps
+    for turns in (60, 100, 50):  # within the first stage, into the second, within it
+        stop = Stop()
+        assert not train(config, tmp_path / "parts", StopAfter(turns, stop), stop)
+    assert train(config, tmp_path / "parts")
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+    records = [json.loads(line) for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()]
+    found = [(record["step"], record["uncharged_steps"], record["stage"]) for record in records]
+    assert found == [(0, 200, 0), (0, 400, 0), (0, 600, 0), (200, 600, 1), (400, 600, 1), (600, 600, 1), (800, 600, 1)]
+    assert sorted(os.listdir(tmp_path / "parts" / "checkpoints"))[-1] == "step-000000001400.safetensors"

@@ -18,7 +18,7 @@ from skipper.replay.contexts import sample_contexts
 from skipper.replay.prioritized import PrioritizedSampler, Samples
 from skipper.types import Array, EnvironmentSpec, scene_of
 
-PAIRS_PER_DELUSION = 4  # of all pairs, one in so many is repeated with an imagined target
+PAIRS_PER_DELUSION = 4  # one of this many pairs is repeated with an imagined target
 
 
 class Hindsight(NamedTuple):
