@@ -17,7 +17,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from queue import SimpleQueue
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when libraries load: runs share the cores
+# Read when libraries load. Runs share the cores, so that threads must not spin while they wait.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from tests.soak.fork_server import ForkServer
 from tests.soak.hostile import attack, make_runs

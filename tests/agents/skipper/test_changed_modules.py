@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
 from skipper.agents.skipper.policy import SkipperPolicy
 from skipper.config import GeneratorConfig, NetworkConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.generator import Fuser
