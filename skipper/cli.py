@@ -1,4 +1,4 @@
-"""The ``skipper`` command: chooses defaults, parses the command line and runs one command."""
+"""The ``skipper`` command line: it chooses the options that fit agent and environment, and runs the command."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ from skipper.training.run_folder import CONFIG, read_config
 
 
 def chosen(arguments: list[str], option: str, default: str) -> str:
-    """The value of an option that decides the defaults of all others, and so must be known before them."""
+    """The value of an option that decides which others there are, and so must be known before them."""
     found = default
     for position, argument in enumerate(arguments):
         if argument == option and position + 1 < len(arguments):
@@ -33,26 +33,43 @@ def chosen(arguments: list[str], option: str, default: str) -> str:
     return found
 
 
-def chosen_env(arguments: list[str]) -> str:
-    """The environment that ``--env`` or the first run folder on the command line names."""
-    runs = (Path(argument) for argument in arguments[1:] if (Path(argument) / CONFIG).is_file())
-    run = next(runs, None) if arguments and arguments[0] != "train" else None
-    return chosen(arguments, "--env", read_config(run).env if run else DEFAULT_FAMILY)
+def chosen_family(arguments: list[str]) -> Family:
+    """The environment family: the one named by --env, or that of the first run folder among the arguments."""
+    folders = [Path(argument) for argument in arguments[1:] if (Path(argument) / CONFIG).is_file()]
+    default = read_config(folders[0]).env if folders and arguments[0] != "train" else DEFAULT_FAMILY
+    return find_family(chosen(arguments, "--env", default))
+
+
+def base_config(arguments: list[str], family: Family) -> RunConfig:
+    """What training starts from: the preset of agent and environment, in the world that the arguments describe."""
+    if not arguments or arguments[0] != "train":
+        return configure(env=family.name)
+    preset, agent = chosen(arguments, "--preset", "fast"), chosen(arguments, "--agent", "skipper-regen")
+    # A preset may depend on the world: where moves slip, other settings learn faster.
+    world, _ = tyro.cli(
+        family.config_type,
+        prog="skipper train",
+        args=arguments[1:],
+        default=family.world(preset),
+        return_unknown_args=True,
+        add_help=False,
+    )
+    return configure(preset, agent, family.name, world)
 
 
 def commands(base: RunConfig, family: Family) -> Any:
-    """The type of the command line; training begins with ``base``, worlds are those of ``family``."""
-    evaluate, diagnose, ablate = (with_world(command, family) for command in (Evaluate, Diagnose, Ablate))
+    """The type of the command line: ``base`` gives the options of training, ``family`` those of worlds."""
+    command = tyro.conf.subcommand
     return (
-        Annotated[Train, tyro.conf.subcommand("train", default=Train(out=tyro.MISSING, config=base))]
-        | Annotated[Evaluate, tyro.conf.subcommand("evaluate", default=evaluate)]
-        | Annotated[Watch, tyro.conf.subcommand("watch")]
-        | Annotated[Diagnose, tyro.conf.subcommand("diagnose", default=diagnose)]
-        | Annotated[Ablate, tyro.conf.subcommand("ablate", default=ablate)]
-        | Annotated[Compare, tyro.conf.subcommand("compare")]
-        | Annotated[Plot, tyro.conf.subcommand("plot")]
-        | Annotated[Demo, tyro.conf.subcommand("demo")]
-        | Annotated[Bench, tyro.conf.subcommand("bench")]
+        Annotated[Train, command("train", default=Train(out=tyro.MISSING, config=base))]
+        | Annotated[Evaluate, command("evaluate", default=with_world(Evaluate, family))]
+        | Annotated[Watch, command("watch")]
+        | Annotated[Diagnose, command("diagnose", default=with_world(Diagnose, family))]
+        | Annotated[Ablate, command("ablate", default=with_world(Ablate, family))]
+        | Annotated[Compare, command("compare")]
+        | Annotated[Plot, command("plot")]
+        | Annotated[Demo, command("demo")]
+        | Annotated[Bench, command("bench")]
     )
 
 
@@ -60,14 +77,11 @@ def main() -> None:
     """Parse the command line and run it; a mistake in it is one line, not a traceback."""
     arguments = sys.argv[1:]
     try:
-        env = chosen_env(arguments)
-        agent = chosen(arguments, "--agent", "skipper-regen") if arguments[:1] == ["train"] else "skipper-regen"
-        base = configure(chosen(arguments, "--preset", "fast"), agent, env)
+        family = chosen_family(arguments)
+        types = commands(base_config(arguments, family), family)
         options = (tyro.conf.OmitSubcommandPrefixes,)
         description = "Skipper: agents that plan at decision time and generalise zero-shot."
-        command: Any = tyro.cli(
-            commands(base, find_family(env)), prog="skipper", description=description, config=options
-        )
+        command: Any = tyro.cli(types, prog="skipper", description=description, config=options)
         command.run()
     except (ValueError, OSError, MemoryError) as error:
         sys.exit(f"skipper: error: {error or type(error).__name__}")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 Strategy = Literal["episode", "future"]
 Regenerate = Literal["once", "trigger", "step"]
@@ -281,6 +281,26 @@ class RunConfig:
         return self.threads
 
 
+class PlannerConfig(Protocol):
+    """The blocks that networks with a checkpoint generator and plans over checkpoints need of a run."""
+
+    @property
+    def network(self) -> NetworkConfig:
+        """Encoder, selector and heads."""
+
+    @property
+    def generator(self) -> GeneratorConfig:
+        """The checkpoint generator."""
+
+    @property
+    def planning(self) -> PlanningConfig:
+        """Proxy problems."""
+
+    @property
+    def learning(self) -> LearningConfig:
+        """Optimisation, of which plans need the discount."""
+
+
 def check_positive(config: Any, *names: str) -> None:
     """Refuse named fields that are not positive, and any field that is not finite."""
     for entry in fields(config):
@@ -318,3 +338,10 @@ def nearest_name(what: str, name: str, available: Iterable[str]) -> str:
     nearest = get_close_matches(name, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     return f"unknown {what} {name!r:.80}; available: {', '.join(names)}{hint}"
+
+
+def sides(size: tuple[int, ...]) -> tuple[int, int]:
+    """Width and height from one or two numbers."""
+    if len(size) not in (1, 2):
+        raise ValueError(f"--size takes one or two numbers, got {len(size)}")
+    return size[0], size[-1]

@@ -1,7 +1,7 @@
 """Targets and losses: pure functions, one Bellman equation each (Sec. 3.3 and App. "Estimators").
 
-Time is in the names: ``_tm1`` is where an action was taken, ``_t`` what came of it. All scalars are (B,).
-``reached`` says that the next state is the target; ``terminal`` that it ends the episode.
+``_t`` marks estimates in the next state. All scalars are (B,). ``reached``: the next state is the target;
+``terminal``: the next state ends the episode.
 """
 
 import torch
@@ -10,9 +10,9 @@ from torch.nn import functional
 
 
 def two_hot(values: Tensor, support: Tensor) -> Tensor:
-    """(...) scalars to (..., K) histograms whose mean they are, by interpolation between the neighbouring bins.
+    """(...) scalars to (..., K) histograms with these means, by interpolation between the two nearest bins.
 
-    Values beyond the ends of the support go to the end bins, infinity included.
+    Values outside the support, infinity included, go to its first or last bin.
     """
     values = values.clamp(support[0].item(), support[-1].item())
     right = torch.searchsorted(support, values.contiguous()).clamp(1, len(support) - 1)
@@ -36,37 +36,37 @@ def scalar_loss(logits: Tensor, value: Tensor, support: Tensor) -> Tensor:
 
 
 def value_target(reached: Tensor, terminal: Tensor, value_t: Tensor, discount: float) -> Tensor:
-    """Intrinsic value: 1 on entering the target, nothing after the episode's end."""
+    """Intrinsic value of the checkpoint policy: a reward of 1 for reaching the target (Sec. 3.3)."""
     assert reached.shape == terminal.shape == value_t.shape
     return torch.where(reached, 1.0, torch.where(terminal, 0.0, discount * value_t))
 
 
 def reward_target(reward: Tensor, reached: Tensor, terminal: Tensor, return_t: Tensor, discount: float) -> Tensor:
-    """Task reward collected on the way, up to and including the step into the target (Eq. 4)."""
+    """Cumulative task reward up to and including the step into the target (Eq. 4)."""
     assert reward.shape == reached.shape == terminal.shape == return_t.shape
     return reward + torch.where(reached | terminal, 0.0, discount * return_t)
 
 
 def distance_target(reached: Tensor, terminal: Tensor, distance_t: Tensor) -> Tensor:
-    """Steps to the target, infinite where the episode ends elsewhere."""
+    """Steps to the target, infinite where the episode ends elsewhere (Sec. 3.3, "Cumulative Distances")."""
     assert reached.shape == terminal.shape == distance_t.shape
     return torch.where(reached, 1.0, torch.where(terminal, torch.inf, 1.0 + distance_t))
 
 
 def return_target(reward: Tensor, terminal: Tensor, value_t: Tensor, discount: float) -> Tensor:
-    """The model-free baseline's one-step return."""
+    """One-step return of the model-free baseline."""
     assert reward.shape == terminal.shape == value_t.shape
     return reward + torch.where(terminal, 0.0, discount * value_t)
 
 
 def terminal_loss(logits: Tensor, terminal: Tensor) -> Tensor:
-    """(B, 2) logits against (B,) bool, cross-entropy (B,)."""
+    """(B, 2) logits against (B,) bool: cross-entropy (B,) (App. "Estimators")."""
     assert logits.shape == (*terminal.shape, 2), (logits.shape, terminal.shape)
     return functional.cross_entropy(logits, terminal.long(), reduction="none")
 
 
 def total_loss(losses: dict[str, Tensor], scales: dict[str, float]) -> Tensor:
-    """Per-sample sum (B,) of the named losses (B,), each by its scale."""
+    """Sum (B,) of named losses (B,) times their scales."""
     assert losses.keys() == scales.keys(), (sorted(losses), sorted(scales))
     shapes = {tuple(loss.shape) for loss in losses.values()}
     assert len(shapes) == 1, {name: tuple(loss.shape) for name, loss in losses.items()}
@@ -74,7 +74,7 @@ def total_loss(losses: dict[str, Tensor], scales: dict[str, float]) -> Tensor:
 
 
 def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
-    """Mean of losses (B,) times importance weights (B,)."""
+    """Mean of losses (B,) weighted by importance weights (B,)."""
     assert losses.ndim == 1, losses.shape
     assert losses.shape == weights.shape, (losses.shape, weights.shape)
     return (losses * weights).mean()

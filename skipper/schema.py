@@ -32,7 +32,9 @@ MOVED = {
     "network.centred_embedding": "network.scaled_start",
 }
 # Fields whose values changed with their names.
-CONVERTED: dict[str, Callable[[Any], Any]] = {"learning.training_targets": lambda random: "random" if random else "plan"}
+CONVERTED: dict[str, Callable[[Any], Any]] = {
+    "learning.training_targets": lambda random: "random" if random else "plan"
+}
 # Schema 1 wrote the blocks of Skipper into the runs of every agent.
 SKIPPER_BLOCKS = ("generator", "planning")
 SKIPPER_FIELDS = {

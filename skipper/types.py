@@ -5,7 +5,7 @@ A cell is one number, ``x * H + y``, so that ``observation.reshape(S, C)[cell]``
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,9 @@ class Vertices(NamedTuple):
     code: Array  # (B, N) partial descriptions
     present: Array  # (B, N) bool, False for a duplicate of another vertex
     key: Array  # (B, N) int64, equal where states are
+
+
+CURRENT, GOAL = 0, -1  # indices of these two among the vertices of every problem
 
 
 class Edges(NamedTuple):
@@ -223,6 +226,25 @@ class Learner(Agent, Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly where ``state_dict`` was taken."""
+
+
+class Stage(NamedTuple):
+    """A part of a run with its own budget."""
+
+    name: str
+    steps: int  # environment steps; the last stage lasts until the run ends
+    charged: bool  # whether its steps count towards those of the run
+
+
+@runtime_checkable
+class StagedLearner(Protocol):
+    """What a learner offers beside ``Learner`` if it trains in stages."""
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages, in order."""
+
+    def begin_stage(self, name: str) -> None:
+        """Called before the first step of each stage. A resumed learner knows its stage from its own state."""
 
 
 class Oracle(Protocol):

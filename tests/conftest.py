@@ -1,5 +1,44 @@
-"""One thread for each test process: they run side by side, and threads that outnumber the cores only wait."""
+"""Threads and order of the tests, and fixtures of several files."""
 
 import os
+import sys
+from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # inherited by the processes that tests start
+import pytest
+
+# Test processes and the processes that they start share the cores. Threads that spin while they wait for each other take
+# the time from those that work: a run with two threads then takes fifty times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Slow files first, so that no worker begins one of them while the others are already done.
+SLOW = (
+    "test_resume.py",
+    "test_learning_skipper.py",
+    "agents/skipper/test_update_process.py",
+    "test_learning.py",
+    "test_cli.py",
+    "viewer/test_page.py",
+    "training/test_run.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    rank = {Path(__file__).parent / name: number for number, name in enumerate(SLOW)}
+    items.sort(key=lambda item: rank.get(item.path, len(SLOW)))
+
+
+@pytest.fixture(autouse=True)
+def one_thread_again():
+    """Do not let later tests run with the threads that a test has set."""
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.fixture
+def short_benchmarks(monkeypatch):
+    """Benchmarks that measure with less experience and fewer scenes."""
+    monkeypatch.setattr("skipper.benchmarks.update.STEPS", 400)
+    monkeypatch.setattr("skipper.benchmarks.train.WARM_UP", 400)
+    monkeypatch.setattr("skipper.benchmarks.plan.SCENES", 128)

@@ -201,6 +201,7 @@ def test_the_benchmark_prints_its_rates(monkeypatch, capsys):
     assert "oracle tasks per s" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("short_benchmarks")
 def test_all_benchmarks_run(monkeypatch, capsys):
     skipper("bench", "update", "--preset", "debug", "--seconds", "0.01", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["preset"] == "debug"

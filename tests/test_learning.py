@@ -6,21 +6,22 @@ import numpy as np
 import torch
 
 from skipper.agents.modelfree import ModelFreeAgent
-from skipper.config import LearningConfig, NetworkConfig, ReplayConfig, WorldConfig
-from skipper.envs.lava.family import environment_spec
+from skipper.config import LearningConfig, NetworkConfig, ReplayConfig
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.presets import PAPER
+from skipper.training.configure import configure
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
 
 STEPS = 8_000
 CONFIG = replace(
-    PAPER,
+    configure("paper", "modelfree"),
     steps=STEPS,
     tasks=1,
     environments=8,
-    world=WorldConfig(6, 6, difficulty=0.4, max_steps=32),
+    world=LavaConfig(6, 6, difficulty=0.4, max_steps=32),
     network=NetworkConfig(embedding=8, partial_width=32, hidden=64, scaled_start=True, pessimistic_heads=True),
     learning=LearningConfig(
         batch_size=32,
@@ -41,7 +42,7 @@ def from_every_start(tasks: Tasks) -> Tasks:
     starts = tasks.table.starts[0, : tasks.table.start_count[0]]
     many = tasks.subset(np.zeros(len(starts), int))
     many.table.start[:] = starts
-    return many
+    return LAVA.training_evaluation(tasks.world, many, len(many), seed=0)
 
 
 def success_after_training(shuffled: bool) -> float:
@@ -54,7 +55,7 @@ def success_after_training(shuffled: bool) -> float:
     loop = Loop(agent, LavaVectorEnv(CONFIG.environments, tasks=tasks), CONFIG.learning, CONFIG.seed)
     while loop.step < STEPS:
         loop.advance()
-    return float(play(agent.evaluator(np.random.default_rng(1)), from_every_start(tasks), seed=0).success.mean())
+    return float(play(agent.evaluator(np.random.default_rng(1)), LAVA, from_every_start(tasks), seed=0).success.mean())
 
 
 def test_modelfree_solves_one_task_from_all_starts():

@@ -7,23 +7,26 @@ import numpy as np
 import torch
 
 from skipper.agents.skipper.agent import SkipperAgent
+from skipper.agents.skipper.edges import EdgeSource
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.analysis.oracle_metrics import estimate_truth, generator_truth
-from skipper.config import RunConfig, WorldConfig
-from skipper.envs.lava.family import environment_spec
+from skipper.config import RunConfig
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.planning.proxy import Edges
-from skipper.presets import preset
+from skipper.nets.frozen import FrozenNetwork
+from skipper.training.configure import configure
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
+from skipper.types import Edges
 
-SIX = WorldConfig(6, 6, difficulty=0.4, max_steps=32)
+SIX = LavaConfig(6, 6, difficulty=0.4, max_steps=32)
 
 
-def configuration(world: WorldConfig, steps: int, **learning) -> RunConfig:
+def configuration(world: LavaConfig, steps: int, **learning) -> RunConfig:
     """Small networks and short schedules; what makes learning fast is documented in docs/deviations.md."""
-    base = preset("paper", "skipper-once")
+    base = configure("paper", "skipper-once")
     return replace(
         base,
         steps=steps,
@@ -44,7 +47,7 @@ def configuration(world: WorldConfig, steps: int, **learning) -> RunConfig:
             epsilon_steps=15_000,
             hindsight_bound=True,
             act_with_target_network=True,
-            practice=True,
+            training_targets="random",
             **learning,
         ),
         replay=replace(base.replay, capacity=20_000, all_pairs=True, pair_episodes=8, other_episodes=0.2),
@@ -60,11 +63,13 @@ def trained(config: RunConfig, tasks: Tasks) -> SkipperAgent:
     return agent
 
 
-class WithShuffledEdges(SkipperPolicy):
-    """Every pair of vertices is told what was estimated of another pair."""
+class ShuffledEdges(EdgeSource):
+    """Every pair of vertices gets the estimates of another pair."""
 
-    def estimate(self, vertices):
-        edges = self.edges(vertices)
+    rng = np.random.default_rng(2)
+
+    def estimate(self, vertices, environments=None):
+        edges = EdgeSource(self._frozen, self._config, self._spec).complete(vertices)
         B, N, _ = edges.distance.shape  # noqa: N806
         order = self.rng.permuted(np.tile(np.arange(N * N), (B, 1)), axis=1)
 
@@ -74,17 +79,21 @@ class WithShuffledEdges(SkipperPolicy):
         return Edges(*map(shuffled, edges[:3]), edges.terminal)
 
 
-class WithRandomTargets(SkipperPolicy):
+class RandomValues(EdgeSource):
     """All targets that are near enough are equally good."""
 
-    def estimate(self, vertices):
-        edges = self.edges(vertices)
+    rng = np.random.default_rng(3)
+
+    def estimate(self, vertices, environments=None):
+        edges = EdgeSource(self._frozen, self._config, self._spec).complete(vertices)
         return edges._replace(reward=self.rng.random(edges.reward.shape), discount=np.zeros_like(edges.discount))
 
 
-def success(kind: type[SkipperPolicy], agent: SkipperAgent, tasks: Tasks) -> float:
-    policy = kind(agent.core.network, agent.config, agent.spec, np.random.default_rng(1))
-    return float(play(SkipperActor(policy, epsilon=0.001), tasks, seed=0).success.mean())
+def success(agent: SkipperAgent, tasks: Tasks, kind: type[EdgeSource] = EdgeSource) -> float:
+    policy = policy_of(agent, seed=1)
+    policy.edge_source = kind(policy.frozen, agent.config, agent.spec)
+    evaluated = LAVA.training_evaluation(tasks.world, tasks, len(tasks), seed=0)
+    return float(play(SkipperActor(policy, epsilon=0.001), LAVA, evaluated, seed=0).success.mean())
 
 
 @cache
@@ -93,14 +102,15 @@ def six_by_six(delusion_scale: float) -> tuple[SkipperAgent, Tasks]:
     return trained(configuration(SIX, steps=30_000, delusion_scale=delusion_scale), tasks), tasks
 
 
-def policy_of(agent: SkipperAgent) -> SkipperPolicy:
-    return SkipperPolicy(agent.core.network, agent.config, agent.spec, np.random.default_rng(0))
+def policy_of(agent: SkipperAgent, seed: int = 0) -> SkipperPolicy:
+    frozen = FrozenNetwork(agent.core.network, agent.config, agent.spec, caching=False)
+    return SkipperPolicy(frozen, agent.config, agent.spec, np.random.default_rng(seed))
 
 
 def test_skipper_learns_four_tasks_and_is_lost_without_its_edges():
     agent, tasks = six_by_six(0.25)
     many = tasks.subset(np.repeat(np.arange(4), 25))
-    planned = success(SkipperPolicy, agent, many)
+    planned = success(agent, many)
     assert planned >= 0.9
 
     policy, rng = policy_of(agent), np.random.default_rng(0)
@@ -110,7 +120,7 @@ def test_skipper_learns_four_tasks_and_is_lost_without_its_edges():
         assert errors[steps]["distance"] < 1.0
     assert generator_truth(policy, tasks, rng, states=50)["reconstruction"] > 0.95
 
-    shuffled, chance = success(WithShuffledEdges, agent, many), success(WithRandomTargets, agent, many)
+    shuffled, chance = success(agent, many, ShuffledEdges), success(agent, many, RandomValues)
     assert shuffled <= chance + 0.1
     assert planned >= chance + 0.05
     assert planned >= shuffled + 0.4

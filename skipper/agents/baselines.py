@@ -1,4 +1,4 @@
-"""Agents that do not learn: the floor and the ceiling of every comparison."""
+"""Agents that do not learn: lower and upper bound of every comparison."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from skipper.types import Decision, Oracle, TimeStep
 
 
 class RandomAgent:
-    """Every action with the same probability."""
+    """Uniformly random actions."""
 
     def __init__(self, actions: int, rng: np.random.Generator) -> None:
         self._actions = actions
@@ -18,11 +18,11 @@ class RandomAgent:
 
 
 class OptimalAgent:
-    """The best action according to ground truth."""
+    """Optimal actions, from ground truth."""
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
 
     def act(self, timestep: TimeStep) -> Decision:
-        """Take the first of the best actions, so that no random number is needed."""
+        """The first of the optimal actions."""
         return Decision(self._oracle.action_values(timestep.observation).argmax(-1))

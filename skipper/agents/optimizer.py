@@ -1,6 +1,6 @@
-"""Adam, on parameters that lie side by side in memory, in one pass over them.
+"""Adam on parameters that are contiguous in memory, in one pass over them (App., "Training").
 
-The network library has one too, but constructing it imports a compiler, which takes two seconds.
+PyTorch's fused Adam with clipping and a check of the gradients takes longer, and importing it takes over a second.
 """
 
 from dataclasses import dataclass
@@ -18,23 +18,23 @@ MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999  # Adam's betas
 
 
 class NotFiniteError(RuntimeError):
-    """A loss became infinite or not a number."""
+    """A loss or a gradient became infinite or not a number."""
 
 
 class Block(NamedTuple):
-    """Parameters that lie side by side in one vector, so that one operation changes them all."""
+    """Parameters that are contiguous in one vector, so that one operation changes them all."""
 
     vector: Tensor
     parameters: dict[str, nn.Parameter]
 
     def split(self, vector: Array) -> dict[str, Array]:
-        """The pieces of a vector of this size that belong to the parameters, in their shapes."""
+        """The parts of a vector of this size that belong to the parameters, in their shapes."""
         ends = np.cumsum([parameter.numel() for parameter in self.parameters.values()])
         named = zip(self.parameters.items(), np.split(vector, ends[:-1]), strict=True)
-        return {name: piece.reshape(parameter.shape) for (name, parameter), piece in named}
+        return {name: part.reshape(parameter.shape) for (name, parameter), part in named}
 
     def gradient(self) -> Tensor | None:
-        """That of the whole vector; None where no parameter has one."""
+        """The gradient of the whole vector; None where no parameter has one."""
         gradients = [parameter.grad for parameter in self.parameters.values()]
         if all(gradient is None for gradient in gradients):
             return None
@@ -43,23 +43,23 @@ class Block(NamedTuple):
 
 
 @torch.no_grad()
-def side_by_side(network: nn.Module) -> list[Block]:
-    """Lay the parameters of each part of a network side by side in memory."""
+def contiguous_blocks(network: nn.Module) -> list[Block]:
+    """Make the parameters of each direct submodule of a network contiguous: one block each."""
     parts: dict[str, dict[str, nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         parts.setdefault(name.partition(".")[0], {})[name] = parameter
     blocks = []
     for parameters in parts.values():
         block = Block(torch.cat([parameter.detach().flatten() for parameter in parameters.values()]), parameters)
-        for parameter, piece in zip(parameters.values(), block.split(block.vector.numpy()).values(), strict=True):
-            parameter.data = torch.from_numpy(piece)
+        for parameter, part in zip(parameters.values(), block.split(block.vector.numpy()).values(), strict=True):
+            parameter.data = torch.from_numpy(part)
         blocks.append(block)
     return blocks
 
 
 @dataclass
 class Moments:
-    """What Adam remembers of the gradients of a block."""
+    """Adam's moving averages of a block's gradients and of their squares."""
 
     mean: Array
     square: Array
@@ -67,72 +67,75 @@ class Moments:
 
 
 @kernel
-def _descend(weights, gradient, mean, square, settings):
-    """One step of Adam; ``settings`` are the step's length, what to divide squares by, epsilon, and the clip."""
-    length, scale, epsilon, clip = settings
+def _adam(weights, gradient, mean, square, settings):
+    """One step of Adam in place; ``settings`` are step size, bias correction of the squares, epsilon and clip."""
+    size, correction, epsilon, clip = settings
     keep_mean, keep_square, one = np.float32(MEAN_DECAY), np.float32(SQUARE_DECAY), np.float32(1.0)
-    for place in range(len(weights)):
-        slope = min(max(gradient[place], -clip), clip)
-        mean[place] = keep_mean * mean[place] + (one - keep_mean) * slope
-        square[place] = keep_square * square[place] + (one - keep_square) * slope * slope
-        weights[place] -= length * mean[place] / (np.sqrt(square[place] / scale) + epsilon)
+    for index in range(len(weights)):
+        slope = min(max(gradient[index], -clip), clip)
+        mean[index] = keep_mean * mean[index] + (one - keep_mean) * slope
+        square[index] = keep_square * square[index] + (one - keep_square) * slope * slope
+        weights[index] -= size * mean[index] / (np.sqrt(square[index] / correction) + epsilon)
 
 
 class Optimizer:
-    """Adam with the gradients clipped by value; one for all parameters of an agent."""
+    """Adam with gradients clipped by value, for all parameters of a network.
+
+    A block whose parameters have no gradient is not changed, so parts of a network can be updated separately.
+    """
 
     def __init__(self, network: nn.Module, config: LearningConfig) -> None:
-        self.blocks = side_by_side(network)
+        self.blocks = contiguous_blocks(network)
         self._parameters = list(network.parameters())
         self._config = config
-        self._moments: dict[int, Moments] = {}  # by the block's number; one without gradients has none
+        self._moments: dict[int, Moments] = {}  # by the block's index; a block without gradients so far has none
 
-    def step(self, loss: Tensor, share: float = 1.0) -> float:
-        """One update at ``share`` of the learning rate; returns the loss as a number, which must be finite."""
+    def step(self, loss: Tensor, rate: float = 1.0) -> float:
+        """One step at the fraction ``rate`` of the learning rate; returns the loss, which must be finite."""
         value = float(loss.detach())
         if not np.isfinite(value):
             raise NotFiniteError(f"the loss became {value}")
         for parameter in self._parameters:
             parameter.grad = None
         loss.backward()
-        gradients = {number: block.gradient() for number, block in enumerate(self.blocks)}
-        found = {number: gradient for number, gradient in gradients.items() if gradient is not None}
+        gradients = {index: block.gradient() for index, block in enumerate(self.blocks)}
+        found = {index: gradient for index, gradient in gradients.items() if gradient is not None}
         if not all(torch.isfinite(gradient.sum()) for gradient in found.values()):
             raise NotFiniteError("a gradient became infinite or not a number")
-        for number, gradient in found.items():
-            self._descend(number, gradient, share)
-        # Nothing says that the weights have changed, and what is remembered of them must know.
+        for index, gradient in found.items():
+            self._update_block(index, gradient, rate)
+        # The kernel's writes are invisible to the library, and caches watch the versions of the weights.
         torch.autograd.graph.increment_version(self._parameters)
         return value
 
-    def _descend(self, number: int, gradient: Tensor, share: float) -> None:
-        weights, config = self.blocks[number].vector.numpy(), self._config
-        if number not in self._moments:
-            self._moments[number] = Moments(np.zeros_like(weights), np.zeros_like(weights))
-        moments = self._moments[number]
+    def _update_block(self, index: int, gradient: Tensor, rate: float) -> None:
+        weights, config = self.blocks[index].vector.numpy(), self._config
+        if index not in self._moments:
+            self._moments[index] = Moments(np.zeros_like(weights), np.zeros_like(weights))
+        moments = self._moments[index]
         moments.steps += 1
         settings = (
-            share * config.learning_rate / (1.0 - MEAN_DECAY**moments.steps),
+            rate * config.learning_rate / (1.0 - MEAN_DECAY**moments.steps),
             1.0 - SQUARE_DECAY**moments.steps,
             config.adam_epsilon,
             config.gradient_clip,
         )
-        _descend(weights, gradient.numpy(), moments.mean, moments.square, tuple(map(np.float32, settings)))
+        _adam(weights, gradient.numpy(), moments.mean, moments.square, tuple(map(np.float32, settings)))
 
     def state_dict(self) -> dict[str, Any]:
-        """Means, squares and counts, by the names of the parameters."""
+        """Means, squares and step counts, by parameter name."""
         saved: dict[str, Any] = {}
-        for number, moments in self._moments.items():
-            means, squares = (self.blocks[number].split(vector) for vector in (moments.mean, moments.square))
-            for name in self.blocks[number].parameters:
+        for index, moments in self._moments.items():
+            means, squares = (self.blocks[index].split(vector) for vector in (moments.mean, moments.square))
+            for name in self.blocks[index].parameters:
                 saved[name] = {"mean": means[name].copy(), "square": squares[name].copy(), "steps": moments.steps}
         return saved
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Continue with saved moments."""
         self._moments = {}
-        for number, block in enumerate(self.blocks):
+        for index, block in enumerate(self.blocks):
             if any(name in saved for name in block.parameters):
                 found = [saved[name] for name in block.parameters]
                 mean, square = (np.concatenate([each[key].ravel() for each in found]) for key in ("mean", "square"))
-                self._moments[number] = Moments(mean, square, int(found[0]["steps"]))
+                self._moments[index] = Moments(mean, square, int(found[0]["steps"]))

@@ -8,12 +8,14 @@ import numpy as np
 import torch
 
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
+from skipper.agents.skipper.vertices import merge_vertices
 from skipper.config import PlanningConfig
 from skipper.envs.registry import Family, TaskSet, TaskTruth
-from skipper.planning.proxy import CURRENT, Edges, EdgeStatus, ProxyProblem, merged_vertices, solve
+from skipper.planning.proxy import ProxyProblem, solve
+from skipper.planning.prune import EdgeStatus
 from skipper.planning.value_iteration import TIE
 from skipper.training.evaluate import rollout
-from skipper.types import Array, Oracle, oracle_of, scene_of
+from skipper.types import CURRENT, Array, Edges, Oracle, oracle_of, scene_of
 
 FARTHEST = 16  # true distances of at least this many steps are reported together
 TASKS = 16  # tasks that edges, walks and the generator are measured on
@@ -58,7 +60,7 @@ def estimate_truth(
     seen = truth.observe(rows, drawn)
     problems = seen.reshape(count, states, *seen.shape[1:])
     # Learned and true edges between all of them.
-    vertices = merged_vertices(problems, np.zeros((count, states), np.int64))
+    vertices = merge_vertices(problems, np.zeros((count, states), np.int64), policy.spec.state_key(problems))
     learned = policy.edges(vertices._replace(present=np.ones((count, states), bool)))
     true = Edges(*oracle_of(policy.spec).edges(problems, policy.config.learning.task_discount))
     # Count edges from reachable states other than the goal, which has none.
@@ -126,7 +128,7 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     error = np.where(edges, abs(config.max_distance - np.minimum(problem.edges.distance, config.max_distance)), 0.0)
     # Solve the same problem with true edges.
     kept = problem.vertices._replace(present=problem.kept)
-    ideal = solve(kept, lambda _: true, replace(config, oracle_parts=("edges",), prune_vertices=False))
+    ideal = solve(kept, true, replace(config, oracle_parts=("edges",), prune_vertices=False))
     worth = np.where(ideal.status[:, CURRENT] == EdgeStatus.KEPT, ideal.values.action[:, CURRENT], -np.inf)
     with np.errstate(invalid="ignore"):
         return {
@@ -161,12 +163,12 @@ def generator_truth(
     # Reconstruct random states.
     rows = np.repeat(np.arange(count), states)
     described, context = (truth.observe(rows, random_starts(truth, rows, rng)) for _ in range(2))
-    codes = generator.codes(torch.from_numpy(described))
-    found = generator.imagine(torch.from_numpy(context), codes[:, None])[:, 0].argmax(-1).numpy()
+    codes = generator.codes(torch.from_numpy(described)).numpy()
+    found = policy.frozen.imagine(context, codes[:, None])[:, 0]
     # Decode all codes in the start states.
-    everything = torch.arange(2**generator.bits).expand(count, -1)
+    everything = np.tile(np.arange(2**generator.bits), (count, 1))
     starts = truth.observe(np.arange(count), truth.starts())
-    cells = generator.imagine(torch.from_numpy(starts), everything).argmax(-1).numpy()  # (N, codes)
+    cells = policy.frozen.imagine(starts, everything)  # (N, codes)
     reachable = oracle_of(policy.spec).reachable(starts)  # (N, S)
     named = np.zeros(reachable.shape, bool)
     np.put_along_axis(named, cells, True, axis=1)

@@ -37,7 +37,9 @@ class AgentWithOracle:
             raise ValueError(f"{config.agent!r} does not plan, so it has no parts to replace")
         self.family = find_family(config.env)
         self._spec, self._weights = self.family.spec(world), weights
-        self._config, _ = supported(config, self._spec)
+        used, _ = supported(config, self._spec)
+        assert isinstance(used, SkipperConfig)
+        self._config = used
 
     def with_oracle(self, parts: tuple[OraclePart, ...], seed: int) -> SkipperActor:
         """The agent with ground truth in place of ``parts``, and a new random stream.
@@ -58,7 +60,7 @@ class AgentWithOracle:
 def load_with_oracle(path: Path, world: Any = None) -> AgentWithOracle:
     """The agent of a run folder, in its own world or in another one with observations of the same shape."""
     config = read_config(path)
-    return AgentWithOracle(config, read_weights(path, config), config.world if world is None else world)
+    return AgentWithOracle(config, read_weights(path), config.world if world is None else world)
 
 
 def substitute(agent: AgentWithOracle, sets: dict[str, TaskSet], seed: int) -> dict[str, dict[str, Summary]]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from skipper.envs.registry import Family, TaskSet
-from skipper.planning.proxy import EdgeStatus
+from skipper.planning.prune import EdgeStatus
 from skipper.types import Array, scene_of
 
 Spots = Callable[[Sequence[int] | Array], tuple[Array, Array]]  # cells to the coordinates of their centres

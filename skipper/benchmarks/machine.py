@@ -1,4 +1,4 @@
-"""What was measured on, to stand beside every number."""
+"""The machine that a benchmark ran on."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 
 def describe_machine() -> dict[str, str | int]:
-    """Processor, cores and the versions that decide speed."""
+    """Processor, cores, and versions that affect speed."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count() or 1,

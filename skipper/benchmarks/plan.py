@@ -1,9 +1,9 @@
-"""How fast proxy problems are imagined, annotated and solved.
+"""Time to imagine, annotate and solve proxy problems.
 
-As in an episode: several plans in the same scene, the agent moving on between them, and then a scene that is new to it.
-Either a trained agent makes them, or an untrained one whose imagined states are all different, as those of a trained
-generator mostly are; it finds all ways too long, which saves it their rewards, and knows descriptions of states without
-computing them. How long that takes is measured apart.
+As in an episode: several plans in one scene, the agent moving between them, and then a new scene. The agent is a
+trained one, or an untrained one whose imagined states are all distinct, as those of a trained generator mostly are.
+Its estimates make all edges too long, so that it needs no rewards, and its descriptions cost no time; that of
+describing states is measured separately.
 """
 
 from collections.abc import Callable
@@ -13,48 +13,54 @@ from typing import Any
 
 import numpy as np
 
-from skipper.agents.learning_core import observations_tensor
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
-from skipper.agents.skipper.vertices import Memory, SkipperNetwork
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
-from skipper.nets.layers import seeded_initialisation
+from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.frozen import FrozenNetwork
+from skipper.nets.layers import observations_tensor, seeded_initialisation
 from skipper.planning.proxy import solve
 from skipper.runtime.threads import configure_threads
 from skipper.training.load import load
-from skipper.types import Array
+from skipper.types import Array, EnvironmentSpec, Vertices
 
 BATCHES = (1, 64)
-CELLS = 58  # that the codes of a trained generator name in a scene
-PLANS = {"once": 6, "trigger": 6, "step": 20}  # of an episode, by when they are made; trained agents need 20 steps
-SCENES = 2048  # more than agents remember the states of
+CELLS = 58  # distinct cells that the codes of a trained generator give in a scene
+PLANS = {"once": 6, "trigger": 6, "step": 20}  # of an episode; trained agents need about 20 steps
+SCENES = 2048  # more than fit into the cache of partial states
 
 
-class Rehearsal(SkipperPolicy):
-    """Imagines, and then puts different cells of the scene in place of what an untrained generator imagined."""
+class Rehearsal(FrozenNetwork):
+    """Imagines, and then returns distinct cells of the scene in place of those that an untrained generator gives."""
+
+    def __init__(self, network: SkipperNetwork, config: SkipperConfig, spec: EnvironmentSpec) -> None:
+        super().__init__(network, config, spec, edge_cache=True)
+        self._rng = np.random.default_rng(config.seed)
 
     def describe(self, states: Array) -> Array:
-        """Descriptions that are known already."""
-        return -1 - np.arange(len(states))  # all different
+        """Distinct descriptions, which cost no time."""
+        return -1 - np.arange(len(states))
 
-    def imagined_cells(self, rows: Array, observation: Array, codes: Array) -> Array:
-        """Random cells, all different."""
-        super().imagined_cells(rows, observation, codes)
-        cells = np.tile(np.arange(CELLS) % int(np.prod(self.spec.shape[:2])), (len(observation), 1))
-        return self.rng.permuted(cells, axis=1)[:, : codes.shape[1]]
+    def imagine(self, observation: Array, codes: Array, environments: Array | None = None) -> Array:
+        """Random cells, distinct in each row."""
+        super().imagine(observation, codes, environments)
+        width, height, _ = observation.shape[1:]
+        cells = np.tile(np.arange(CELLS) % (width * height), (len(observation), 1))
+        return self._rng.permuted(cells, axis=1)[:, : codes.shape[1]]
 
 
 def bench_plan(policy: SkipperPolicy, seconds: float) -> dict[str, Any]:
-    """Milliseconds per problem, alone and in a batch of 64, and what they are spent on."""
+    """Milliseconds per problem, alone and in a batch of 64, in total and by phase."""
     config = policy.config
     configure_threads(config.threads)
     plans = PLANS[config.planning.regenerate]
     result: dict[str, Any] = {
         "machine": describe_machine(),
-        "matmul_gflops": matmul_gflops(seconds),  # busy neighbours on the machine show here
+        "matmul_gflops": matmul_gflops(seconds),  # low where the machine is busy
         "preset": config.preset,
         "threads": config.threads,
         "vertices": config.planning.checkpoints + 2,
@@ -68,12 +74,14 @@ def bench_plan(policy: SkipperPolicy, seconds: float) -> dict[str, Any]:
 
 
 def untrained(config: RunConfig) -> SkipperPolicy:
-    """The policy of a network that has learned nothing, as it would be evaluated."""
+    """The policy of an untrained network, as it would be evaluated."""
+    if not isinstance(config, SkipperConfig):
+        raise ValueError(f"{config.agent!r} does not plan")
     spec = find_family(config.env).spec(config.world)
     with seeded_initialisation(config.seed):
         network = SkipperNetwork(config, spec)
-    memory = Memory(network, config.network.partial_width)
-    return Rehearsal(network, config, spec, np.random.default_rng(config.seed), memory=memory, edge_cache=True)
+    frozen = Rehearsal(network, config, spec)
+    return SkipperPolicy(frozen, config, spec, np.random.default_rng(config.seed))
 
 
 def trained(run: Path) -> SkipperPolicy:
@@ -85,18 +93,19 @@ def trained(run: Path) -> SkipperPolicy:
 
 
 def _works(policy: SkipperPolicy, batch: int, plans: int) -> dict[str, Callable[[], Any]]:
-    """The plans of an episode in ``batch`` scenes at once, whole and in parts; another episode at every call."""
-    family, world = find_family(policy.config.env), policy.config.world
-    truth = family.truth(family.training_evaluation(world, None, SCENES, seed=0))
+    """The plans of an episode in ``batch`` scenes at once, in total and by phase; another episode at every call."""
+    config, family = policy.config, find_family(policy.config.env)
+    tasks = family.training_evaluation(config.world, None, SCENES, seed=0)
+    truth, rows, environments = family.truth(tasks), np.arange(SCENES).reshape(-1, batch), np.arange(batch)
     if truth is None:
-        raise ValueError(f"the environment {family.name!r} offers no ground truth to draw states from")
-    rows, goals = np.arange(SCENES).reshape(-1, batch), truth.goals()
+        raise ValueError(f"the benchmark needs ground truth, which the environment {config.env!r} does not offer")
+    reachable = [truth.reachable(row) for row in range(SCENES)]
 
     def walk(some: Array) -> list[tuple[Array, Array]]:
-        """Where the agents are at each plan, and their goals."""
-        goal, starts = truth.observe(some, goals[some]), [truth.reachable(row) for row in some]
-        places = (np.array([states[plan % len(states)] for states in starts]) for plan in range(plans))
-        return [(truth.observe(some, states), goal) for states in places]
+        """Observations and goals at each plan."""
+        goal = truth.observe(some, truth.goals()[some])
+        states = (np.array([reachable[row][plan % len(reachable[row])] for row in some]) for plan in range(plans))
+        return [(truth.observe(some, here), goal) for here in states]
 
     walks = cycle([walk(some) for some in rows])
 
@@ -107,17 +116,19 @@ def _works(policy: SkipperPolicy, batch: int, plans: int) -> dict[str, Callable[
 
         return episode
 
-    def annotate(now: Array, goal: Array) -> None:
-        """Everything that comes before a problem is solved."""
-        policy.open_edge_cache(np.arange(batch), now)
-        policy.estimate(policy.imagine(now, goal))
+    def propose(now: Array, goal: Array) -> Vertices:
+        return policy.vertex_source.propose(now, goal, environments=environments)
 
-    vertices = policy.imagine(*next(walks)[0])
+    def annotate(now: Array, goal: Array) -> None:
+        """Everything before a problem is solved."""
+        policy.frozen.edges(propose(now, goal), environments)
+
+    vertices = propose(*next(walks)[0])
     edges = policy.edges(vertices)
     return {
         "": repeat(policy.plan),
         "_describe": repeat(lambda now, _: policy.network.generator.codes(observations_tensor(now))),
-        "_vertices": repeat(policy.imagine),
+        "_vertices": repeat(propose),
         "_vertices_and_edges": repeat(annotate),
-        "_solve": repeat(lambda *_: solve(vertices, lambda _: edges, policy.config.planning)),
+        "_solve": repeat(lambda *_: solve(vertices, edges, policy.config.planning)),
     }

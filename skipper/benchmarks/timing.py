@@ -1,4 +1,4 @@
-"""How long work takes on this machine."""
+"""Timing of single calls."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def median_seconds(work: Callable[[], Any], seconds: float) -> float:
-    """Median duration of one call, after a few that are not timed."""
+    """Median duration of a call over ``seconds``, after a few untimed ones."""
     for _ in range(3):
         work()
     times: list[float] = []

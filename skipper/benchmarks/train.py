@@ -1,4 +1,4 @@
-"""How fast a run trains, and what the time goes to: the real loop of acting, storing and learning, measured."""
+"""Training speed and its breakdown, measured on the real loop of acting, storing and learning."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -20,13 +20,13 @@ WARM_UP = 2_000  # environment steps before the first update that counts
 
 
 class Stopwatch:
-    """Adds up what calls of some methods take."""
+    """Sums the time of calls to some methods."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
 
     def watch(self, owner: Any, method: str, name: str) -> None:
-        """Count the time that ``owner.method`` takes from now on under ``name``."""
+        """From now on, add the time of ``owner.method`` to ``name``."""
         original: Callable[..., Any] = getattr(owner, method)
 
         def timed(*args: Any, **kwargs: Any) -> Any:
@@ -40,7 +40,7 @@ class Stopwatch:
 
 
 def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
-    """Environment steps, updates and pairs per second over ``seconds``, their costs, and the most memory used."""
+    """Environment steps, updates and pairs per second over ``seconds``, shares of time, and peak memory."""
     configure_threads(config.network_threads)
     family = find_family(config.env)
     learner = agent_kind(config.agent).load().train(config, family.spec(config.world))
@@ -52,15 +52,15 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     watch = Stopwatch()
     watch.watch(learner, "act", "acting")
     watch.watch(envs, "step", "environments")
-    watch.watch(learner, "observe", "storing, and waiting for copies of the networks")
+    watch.watch(learner, "observe", "storing, and waiting for target updates")
     updater = learner._updater if isinstance(learner, SkipperAgent) else None
     if isinstance(learner, SkipperAgent):
-        watch.watch(learner._batches, "prepare", "preparing lessons")
+        watch.watch(learner._batches, "prepare", "preparing batches")
         watch.watch(updater, "update", "waiting for updates" if isinstance(updater, UpdaterProcess) else "updates")
     else:
         watch.watch(learner, "learn", "updates")
     steps, updates, done = loop.step, loop.updates, list[Mapping[str, float]]()
-    studied = updater.usage()[0] if isinstance(updater, UpdaterProcess) else 0.0
+    updating = updater.usage()[0] if isinstance(updater, UpdaterProcess) else 0.0
     begin = perf_counter()
     while perf_counter() < begin + seconds:
         done += loop.advance()
@@ -69,7 +69,7 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     memory = {"acting": peak_memory_mb()}
     if isinstance(updater, UpdaterProcess):
         until, memory["learning"] = updater.usage()
-        watch.seconds["updates, in the other process"] = until - studied
+        watch.seconds["updates, in the other process"] = until - updating
     return {
         "machine": describe_machine(),
         "matmul_gflops": matmul_gflops(1.0),

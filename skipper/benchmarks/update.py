@@ -1,7 +1,7 @@
-"""How fast a gradient update is, and how near to the fastest that its network could be on this machine.
+"""Speed of a gradient update, absolute and relative to the ceiling of its network on this machine.
 
-The ceiling of a network is the speed of its convolutions and matrix products when they are run alone, forward and
-backward, with the very tensors of an update: whatever an update takes beyond them is overhead.
+The ceiling is the speed of the update's convolutions and matrix products, forward and backward, when they are run
+alone on the same tensors. The rest of an update is overhead.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from skipper.agents.registry import agent_kind
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.config import RunConfig
@@ -24,11 +25,11 @@ from skipper.training.configure import configure
 from skipper.training.loop import Loop
 from skipper.types import Learner
 
-STEPS = 4_000  # of random experience that updates are measured on
+STEPS = 4_000  # environment steps of random experience for the measured updates
 
 
 def matmul_gflops(seconds: float) -> float:
-    """The machine's speed on large single-precision matrix products, in GFLOP/s."""
+    """Speed of large single-precision matrix products, in GFLOP/s."""
     size = 1536
     with seeded_initialisation(0):
         one, two = torch.rand(size, size), torch.rand(size, size)
@@ -36,7 +37,7 @@ def matmul_gflops(seconds: float) -> float:
 
 
 class Operations(TorchDispatchMode):
-    """Records the operations that count as floating-point work, with their arguments."""
+    """Records the operations that count as floating-point work, and their arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +45,7 @@ class Operations(TorchDispatchMode):
         self.flop = 0
 
     def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Note the call and let it happen."""
+        """Record the call and make it."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         if func._overloadpacket in flop_registry:
@@ -54,7 +55,7 @@ class Operations(TorchDispatchMode):
 
 
 def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict[str, float]:
-    """Milliseconds, FLOP, and the share of the network's ceiling, on average over ``every`` updates in turn."""
+    """Milliseconds, FLOP and share of the network's ceiling, as means over ``every`` consecutive updates."""
 
     def update() -> None:
         for _ in range(every):
@@ -77,7 +78,7 @@ def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict
 
 
 def learner_with_experience(config: RunConfig) -> Learner:
-    """A learner whose replay holds a few thousand transitions of its first, random, steps."""
+    """A learner with a few thousand stored transitions of its first, random, steps."""
     family = find_family(config.env)
     learner = agent_kind(config.agent).load().train(config, family.spec(config.world))
     tasks = family.training_tasks(config.world, config.tasks, config.seed)
@@ -89,12 +90,12 @@ def learner_with_experience(config: RunConfig) -> Learner:
 
 
 def bench_update(name: str, seconds: float) -> dict[str, Any]:
-    """One update of Skipper at the preset ``name``, and beside it one of the model-free baseline."""
-    config = configure(name, "skipper-goal")  # learns like all variants, and gathers its experience without planning
+    """One update of Skipper at the preset ``name``, and one of the model-free baseline."""
+    config = configure(name, "skipper-goal")  # learns like all variants, and acts without planning
+    assert isinstance(config, SkipperConfig)
     configure_threads(config.network_threads)
-    config = replace(
-        config, learning=replace(config.learning, updater_process=False)
-    )  # its operations must be seen here
+    # The operations can be recorded in this process only.
+    config = replace(config, learning=replace(config.learning, updater_process=False))
     modelfree = learner_with_experience(configure(name, "modelfree"))
     return {
         "machine": describe_machine(),

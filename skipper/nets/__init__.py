@@ -1,1 +1,1 @@
-"""Networks; shapes as in ``types``, D for the width of a partial state."""
+"""Networks: plain modules, and FrozenNetwork, which evaluates them fast. D is the width of a partial state."""

@@ -1,188 +1,250 @@
-"""A map of every environment's scene that fills up while plans are made in it.
+"""Edge estimates of earlier plans in the same scene.
 
-When a plan is made at every step of an episode, most of what it asks was asked a few steps before: imagined states
-are few, and the ways between them stay the same while networks and scene do. A state of a scene is known by the agent's
-cell.
+When an agent plans at every step, most vertices of a plan were vertices of earlier ones, and the edges between them
+stay the same while network and scene do. Each environment has a page with its states and all pairs of them.
 """
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from skipper.nets.estimates import Estimates
-from skipper.nets.layers import WeightsWatch
-from skipper.planning.proxy import CURRENT, LazyEdges, Vertices
 from skipper.runtime.hashing import content_hashes
 from skipper.runtime.jit import kernel
-from skipper.runtime.threads import shared
-from skipper.types import Array, Scene
+from skipper.runtime.threads import run_parallel
+from skipper.types import CURRENT, Array, LazyEdges, Scene, Vertices
 
-MOST_BYTES = (
-    2**31
-)  # 2,850 scenes of 12x12 cells with the preset's heads, 550 with eight ensemble_size; 270 and 80 of 25x25
-BYTES_PER_PAIR = 15
-SHARE = 8  # environments for which a thread of their own pays
+MOST_BYTES = 2**31  # 3,300 pages of 130 states with the preset's heads, 600 with an ensemble of eight
+BYTES_PER_STATE, BYTES_PER_PAIR = 9, 15
+BLOCK = 8  # environments for which a thread of their own pays
+
+
+class StateEstimates(Protocol):
+    """The estimates that are cached: of states, and of pairs given as indices (P,) into their features."""
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """Shape of the features of one state."""
+
+    def project(self, states: Array) -> tuple[Array, Array]:
+        """States (M, W, H, C) to features (M, *feature_shape), and whether they are terminal, (M,) bool."""
+
+    def annotate(self, features: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
+        """Greedy actions, distances and discounts, (P,) each."""
+
+    def rewards(self, features: Array, source: Array, target: Array, action: Array) -> Array:
+        """(P,) cumulative rewards of paths that begin with ``action`` (P,)."""
 
 
 class Pages(NamedTuple):
-    """What is known of E environments with S cells each; what nobody asks for takes no memory."""
+    """The pages of E environments, with room for K states each; memory is only used for what is written."""
 
-    scenery: Array  # (E,) which scene the page is of
-    met: Array  # (E, S) bool, whether the state with the agent in this cell was seen
-    ends: Array  # (E, S, V, columns, H) what V images of these add to what heads say of pairs
-    terminal: Array  # (E, S) bool
-    known: Array  # (E, S, S) bool, whether ways are
-    action: Array  # (E, S, S)
-    distance: Array  # (E, S, S)
-    discount: Array  # (E, S, S)
-    paid: Array  # (E, S, S) bool, whether rewards are known
-    reward: Array  # (E, S, S)
+    scenery: Array  # (E,) hash of the scene that the page belongs to
+    used: Array  # (E,) number of states on the page
+    key: Array  # (E, K) of the states
+    features: Array  # (E, K, *feature_shape)
+    terminal: Array  # (E, K) bool
+    known: Array  # (E, K, K) bool, whether action, distance and discount are estimated
+    action: Array  # (E, K, K)
+    distance: Array  # (E, K, K)
+    discount: Array  # (E, K, K)
+    rewarded: Array  # (E, K, K) bool, whether the reward is estimated
+    reward: Array  # (E, K, K)
 
 
-def _blank(environments: int, cells: int, estimates: Estimates) -> Pages:
-    states, pairs = (environments, cells), (environments, cells, cells)
+def _blank(environments: int, slots: int, feature_shape: tuple[int, ...]) -> Pages:
+    states, pairs = (environments, slots), (environments, slots, slots)
     return Pages(
         scenery=np.zeros(environments, np.int64),
-        met=np.zeros(states, np.bool_),
-        ends=np.zeros((*states, *estimates.heads.end_shape), np.float32),
+        used=np.zeros(environments, np.int64),
+        key=np.zeros(states, np.int64),
+        features=np.zeros((*states, *feature_shape), np.float32),
         terminal=np.zeros(states, np.bool_),
         known=np.zeros(pairs, np.bool_),
         action=np.zeros(pairs, np.int8),
         distance=np.zeros(pairs, np.float32),
         discount=np.zeros(pairs, np.float32),
-        paid=np.zeros(pairs, np.bool_),
+        rewarded=np.zeros(pairs, np.bool_),
         reward=np.zeros(pairs, np.float32),
     )
 
 
-@kernel
-def _unanswered(rows, cells, wanted, answered):
-    """(3, P) pages, sources and targets of the ``wanted`` (R, N, N) pairs of ``cells`` (R, N) without an answer."""
-    found, count = np.empty((3, np.count_nonzero(wanted)), np.int64), 0
-    for row in range(len(rows)):
-        for one in range(cells.shape[1]):
-            asked, known = wanted[row, one], answered[rows[row], cells[row, one]]
-            for two in range(cells.shape[1]):
-                if asked[two] and not known[cells[row, two]]:
-                    found[0, count], found[1, count], found[2, count] = rows[row], cells[row, one], cells[row, two]
-                    count += 1
-    return found[:, :count]
-
-
-@kernel
-def _read(rows, cells, wanted, page, found):
-    """Copy what a ``page`` (E, S, S) says of the ``wanted`` pairs of ``cells`` (R, N) to ``found`` (R, N, N)."""
-    for row in range(len(rows)):
-        for one in range(cells.shape[1]):
-            asked, known, into = wanted[row, one], page[rows[row], cells[row, one]], found[row, one]
-            for two in range(cells.shape[1]):
-                if asked[two]:
-                    into[two] = known[cells[row, two]]
-
-
-@kernel
-def _note_ways(pairs, action, distance, discount, pages):
-    """Write what was found of ``pairs`` (3, P), (P,) each, on the pages."""
-    for pair in range(pairs.shape[1]):
-        place = pairs[0, pair], pairs[1, pair], pairs[2, pair]
-        pages.action[place], pages.distance[place], pages.discount[place] = action[pair], distance[pair], discount[pair]
-        pages.known[place] = True
-
-
-@kernel
-def _note_rewards(pairs, reward, pages):
-    """Write the rewards (P,) of ``pairs`` (3, P) on the pages."""
-    for pair in range(pairs.shape[1]):
-        place = pairs[0, pair], pairs[1, pair], pairs[2, pair]
-        pages.reward[place], pages.paid[place] = reward[pair], True
-
-
 class EdgeCache:
-    """One page for each environment: what the estimators say of the cells of its scene and of pairs of them."""
+    """One page for each environment, with the estimates for states of its scene and for pairs of them."""
 
-    def __init__(self, estimates: Estimates, scene: Scene, *, back: bool = True) -> None:
-        """``back`` says whether anyone asks for ways back to the current state."""
-        self._estimates, self._scene, self._back = estimates, scene, back
-        self._watch = WeightsWatch(estimates.network)
-        self._rows = np.zeros(0, np.int64)
-        self._pages = _blank(0, 0, estimates)
-        self.is_open = False
+    def __init__(self, estimates: StateEstimates, scene: Scene, slots: int, *, into_current: bool = True) -> None:
+        """A page has room for ``slots`` states, and is emptied when it is full.
 
-    def open(self, rows: Array, observation: Array) -> None:
-        """Turn to the pages of the environments ``rows`` (R,), which show ``observation`` (R, W, H, C) now.
-
-        Where there would be too many or too large ones, the edge_cache stays closed.
+        ``into_current`` says whether edges into the current state are estimated.
         """
-        cells, environments = observation.shape[1] * observation.shape[2], int(rows.max(initial=-1)) + 1
-        bytes_per_cell = BYTES_PER_PAIR * cells + 4 * math.prod(self._estimates.heads.end_shape)
-        self.is_open = environments * cells * bytes_per_cell <= MOST_BYTES
-        if not self.is_open:
-            return
-        if environments > len(self._pages.met) or cells != self._pages.met.shape[1]:
-            self._pages = _blank(environments, cells, self._estimates)
-        if self._watch.changed():
-            self._pages = _blank(len(self._pages.met), cells, self._estimates)
-            self._watch.note()
-        scenery = content_hashes(self._scene.scenery(observation).reshape(len(rows), -1))
-        turned = rows[self._pages.scenery[rows] != scenery]
-        for column in (self._pages.met, self._pages.known, self._pages.paid):
-            column[turned] = False
-        self._rows, self._pages.scenery[rows] = rows, scenery
+        self._estimates, self._scene, self._slots, self._into_current = estimates, scene, slots, into_current
+        self._pages = _blank(0, slots, estimates.feature_shape)
+        self._plans = 0
 
-    def edges(self, vertices: Vertices) -> LazyEdges:
-        """As ``learned_edges``, with only what is not on the page yet estimated."""
-        pages, rows, shape = self._pages, self._rows, vertices.present.shape
-        cells = self._scene.agent_cell(vertices.observation.reshape(-1, *vertices.observation.shape[2:])).reshape(shape)
-        self._meet(vertices, cells)
+    def fits(self, environments: Array, vertices: int) -> bool:
+        """Whether there is room for plans of so many ``vertices`` in the ``environments`` (R,), given by number."""
+        bytes_per_state = BYTES_PER_STATE + BYTES_PER_PAIR * self._slots + 4 * math.prod(self._estimates.feature_shape)
+        count = int(environments.max(initial=-1)) + 1
+        return vertices <= self._slots and count * self._slots * bytes_per_state <= MOST_BYTES
+
+    def edges(self, vertices: Vertices, environments: Array) -> LazyEdges:
+        """Edges between vertices of ``environments`` (R,), of which only new ones are estimated.
+
+        Edges from terminal states and to the same state are left out: their distance is infinite. Rewards must be read
+        before the next plan, which may empty a page.
+        """
+        self._plans += 1
+        plan = self._plans
+        self._open(environments, vertices.observation[:, CURRENT])
+        pages, slots = self._pages, self._find(vertices, environments)
+        # Estimate the edges that no earlier plan needed.
+        terminal = (slots >= 0) & pages.terminal[environments[:, None], slots]
         wanted = vertices.present[:, :, None] & vertices.present[:, None, :]
-        terminal = pages.terminal[rows[:, None], cells]
-        wanted &= ~(terminal[:, :, None] | np.eye(shape[1], dtype=np.bool_))  # from there, and to itself, nothing leads
-        if not self._back:
+        wanted &= ~(terminal[:, :, None] | np.eye(slots.shape[1], dtype=np.bool_))
+        if not self._into_current:
             wanted[:, :, CURRENT] = False
-        self._explore(_unanswered(rows, cells, wanted, pages.known))
+        self._annotate(_missing(environments, slots, wanted, pages.known))
+        # Read all of them.
         distance, discount = np.full(wanted.shape, np.inf), np.zeros(wanted.shape)
         action = np.zeros(wanted.shape, np.int64)
 
-        def read(some: slice) -> None:
-            asked = rows[some], cells[some], wanted[some]
-            _read(*asked, pages.distance, distance[some])
-            _read(*asked, pages.discount, discount[some])
-            _read(*asked, pages.action, action[some])
+        def read(rows: slice) -> None:
+            entries = environments[rows], slots[rows], wanted[rows]
+            _read(*entries, pages.distance, distance[rows])
+            _read(*entries, pages.discount, discount[rows])
+            _read(*entries, pages.action, action[rows])
 
         def reward(usable: Array) -> Array:
-            asked, found = usable & wanted, np.zeros(wanted.shape)
-            self._price(_unanswered(rows, cells, asked, pages.paid))
-            _read(rows, cells, asked, pages.reward, found)
+            assert plan == self._plans, "these rewards were replaced by those of a newer plan"
+            needed, found = usable & wanted, np.zeros(wanted.shape)
+            self._add_rewards(_missing(environments, slots, needed, pages.rewarded))
+            _read(environments, slots, needed, pages.reward, found)
             return found
 
-        shared(read, len(rows), SHARE)
+        run_parallel(read, len(environments), BLOCK)
         return LazyEdges(distance, discount, terminal, action, reward)
 
-    def _meet(self, vertices: Vertices, cells: Array) -> None:
-        """Note down the states that are seen for the first time."""
-        new = vertices.present & ~self._pages.met[self._rows[:, None], cells]
-        if not new.any():
-            return
-        place = np.broadcast_to(self._rows[:, None], cells.shape)[new], cells[new]
-        self._pages.ends[place], self._pages.terminal[place] = self._estimates.meet(vertices.observation[new])
-        self._pages.met[place] = True
+    def _open(self, environments: Array, observation: Array) -> None:
+        """Empty the pages of ``environments`` (R,) whose scene is another than that of ``observation`` (R, ...)."""
+        count = int(environments.max(initial=-1)) + 1
+        if count > len(self._pages.used):
+            self._pages = _blank(count, self._slots, self._estimates.feature_shape)
+        scenery = content_hashes(self._scene.scenery(observation).reshape(len(environments), -1))
+        changed = environments[self._pages.scenery[environments] != scenery]
+        for column in (self._pages.used, self._pages.known, self._pages.rewarded):
+            column[changed] = 0
+        self._pages.scenery[environments] = scenery
 
-    def _explore(self, pairs: Array) -> None:
-        """Estimate and note down the ways of ``pairs`` (3, P) on the pages."""
-        if not pairs.size:
-            return
-        _note_ways(pairs, *self._estimates.heads.ways(*self._ends(pairs)), self._pages)
+    def _find(self, vertices: Vertices, environments: Array) -> Array:
+        """(R, N) slots of the vertices on their pages, -1 for absent ones without; new states are added."""
+        pages, slots = self._pages, np.empty(vertices.key.shape, np.int64)
+        new = np.zeros(slots.shape, np.bool_)
+        _assign_slots(environments, vertices.key, vertices.present, pages, slots, new)
+        if new.any():
+            index = np.broadcast_to(environments[:, None], slots.shape)[new], slots[new]
+            pages.features[index], pages.terminal[index] = self._estimates.project(vertices.observation[new])
+        return slots
 
-    def _price(self, pairs: Array) -> None:
-        """Estimate and note down the rewards of ``pairs`` (3, P) whose ways are known."""
-        if not pairs.size:
-            return
-        reward = self._estimates.heads.rewards(*self._ends(pairs), self._pages.action[tuple(pairs)].astype(np.int64))
-        _note_rewards(pairs, reward, self._pages)
+    def _annotate(self, pairs: Array) -> None:
+        """Estimate action, distance and discount of ``pairs`` (3, P) of states on the pages."""
+        if pairs.size:
+            _write_annotations(pairs, *self._estimates.annotate(*self._endpoints(pairs)), self._pages)
 
-    def _ends(self, pairs: Array) -> tuple[Array, Array, Array]:
-        """All states of all pages, and (P,) each, from and to which of them ``pairs`` (3, P) lead."""
-        pages, cells = self._pages.met.shape
-        ends = self._pages.ends.reshape(pages * cells, *self._estimates.heads.end_shape)
-        return ends, pairs[0] * cells + pairs[1], pairs[0] * cells + pairs[2]
+    def _add_rewards(self, pairs: Array) -> None:
+        """Estimate the rewards of ``pairs`` (3, P) whose other estimates are known."""
+        if pairs.size:
+            action = self._pages.action[tuple(pairs)].astype(np.int64)
+            reward = self._estimates.rewards(*self._endpoints(pairs), action)
+            _write_rewards(pairs, reward, self._pages)
+
+    def _endpoints(self, pairs: Array) -> tuple[Array, Array, Array]:
+        """The features of all states on all pages, and sources and targets (P,) of ``pairs`` (3, P) among them."""
+        features = self._pages.features
+        flat = features.reshape(features.shape[0] * self._slots, *features.shape[2:])
+        return flat, pairs[0] * self._slots + pairs[1], pairs[0] * self._slots + pairs[2]
+
+
+@kernel
+def _assign_slots(environments, keys, present, pages, slots, new):
+    """Fill ``slots`` (R, N) with the slots of states with ``keys`` (R, N), and mark those that are ``new`` (R, N).
+
+    Present states that are not on their page are added to it; a page without room for them is emptied first.
+    """
+    for row in range(len(environments)):
+        page = environments[row]
+        if not _add_present(keys[row], present[row], page, pages, slots[row], new[row]):
+            pages.used[page] = 0
+            pages.known[page] = False
+            pages.rewarded[page] = False
+            new[row] = False
+            _add_present(keys[row], present[row], page, pages, slots[row], new[row])
+        for vertex in range(keys.shape[1]):
+            if not present[row, vertex]:
+                slots[row, vertex] = _slot_of(keys[row, vertex], page, pages)
+
+
+@kernel
+def _add_present(keys, present, page, pages, slots, new):
+    """Fill the ``slots`` (N,) of present states; False where the page has no room for all of them."""
+    for vertex in range(len(keys)):
+        if present[vertex]:
+            slots[vertex] = _slot_of(keys[vertex], page, pages)
+            if slots[vertex] < 0:
+                if pages.used[page] == pages.key.shape[1]:
+                    return False
+                slots[vertex], new[vertex] = pages.used[page], True
+                pages.key[page, pages.used[page]] = keys[vertex]
+                pages.used[page] += 1
+    return True
+
+
+@kernel
+def _slot_of(key, page, pages):
+    """The slot of a key on a page, -1 where it has none."""
+    for slot in range(pages.used[page]):
+        if pages.key[page, slot] == key:
+            return slot
+    return -1
+
+
+@kernel
+def _missing(environments, slots, wanted, known):
+    """(3, P) pages, sources and targets of the ``wanted`` (R, N, N) pairs of ``slots`` (R, N) that are not known."""
+    pairs, number = np.empty((3, np.count_nonzero(wanted)), np.int64), 0
+    for row in range(len(environments)):
+        for one in range(slots.shape[1]):
+            needed, here = wanted[row, one], known[environments[row], slots[row, one]]
+            for two in range(slots.shape[1]):
+                if needed[two] and not here[slots[row, two]]:
+                    pairs[0, number] = environments[row]
+                    pairs[1, number], pairs[2, number] = slots[row, one], slots[row, two]
+                    number += 1
+    return pairs[:, :number]
+
+
+@kernel
+def _read(environments, slots, wanted, column, found):
+    """Copy the ``wanted`` (R, N, N) pairs of ``slots`` (R, N) from a ``column`` (E, K, K) of pages to ``found``."""
+    for row in range(len(environments)):
+        for one in range(slots.shape[1]):
+            needed, here, into = wanted[row, one], column[environments[row], slots[row, one]], found[row, one]
+            for two in range(slots.shape[1]):
+                if needed[two]:
+                    into[two] = here[slots[row, two]]
+
+
+@kernel
+def _write_annotations(pairs, action, distance, discount, pages):
+    """Write the estimates (P,) of ``pairs`` (3, P) to the pages."""
+    for pair in range(pairs.shape[1]):
+        index = pairs[0, pair], pairs[1, pair], pairs[2, pair]
+        pages.action[index], pages.distance[index] = action[pair], distance[pair]
+        pages.discount[index], pages.known[index] = discount[pair], True
+
+
+@kernel
+def _write_rewards(pairs, reward, pages):
+    """Write the rewards (P,) of ``pairs`` (3, P) to the pages."""
+    for pair in range(pairs.shape[1]):
+        index = pairs[0, pair], pairs[1, pair], pairs[2, pair]
+        pages.reward[index], pages.rewarded[index] = reward[pair], True

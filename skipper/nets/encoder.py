@@ -18,24 +18,22 @@ class StateEncoder(nn.Module):
         self.mix = ResidualBlock(width)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """(B, W, H, C) integers to (B, width, W, H).
+        """(B, W, H, C) integers to (B, width, W, H): ``mix(embed(observation))``.
 
-        The same function as ``plain``. Where cells hold few different words, the block's first convolution is one over
-        these words, with its weights folded into their vectors: fewer channels in, and none that needs a gradient.
+        Where cells hold only a few different words, the block's first convolution acts on one-hot words, with their
+        vectors folded into its kernel. It then has fewer input channels, and no gradient with respect to its input.
         """
         index, table = self.embed.index(observation), self.embed.table()
         used = torch.bincount(index.flatten(), minlength=len(table)).nonzero()[:, 0]  # (V,)
         if len(used) >= table.shape[1]:
-            return self.plain(observation)
-        place = torch.zeros(len(table), dtype=torch.long)
-        place[used] = torch.arange(len(used))
-        seen = functional.embedding(place[index], torch.eye(len(used)))  # (B, W, H, V), one of them 1
+            encoded: Tensor = self.mix(self.embed(observation))
+            return encoded
+        # Number the used words and encode cells as one-hot vectors of them.
+        number = torch.zeros(len(table), dtype=torch.long)
+        number[used] = torch.arange(len(used))
+        one_hot = functional.embedding(number[index], torch.eye(len(used)))  # (B, W, H, V)
         vectors = table[used]  # (V, width)
+        # The residual block, with the vectors folded into its first convolution.
         kernel = torch.einsum("ocij,vc->ovij", self.mix.widen.weight, functional.relu(vectors))
-        wide = functional.conv2d(seen.permute(0, 3, 1, 2), kernel, self.mix.widen.bias, padding=1)
-        return (seen @ vectors).permute(0, 3, 1, 2) + self.mix.narrow(functional.relu(wide, inplace=True))
-
-    def plain(self, observation: Tensor) -> Tensor:
-        """The layers one after the other: what ``forward`` is tested against, and the way for many words."""
-        encoded: Tensor = self.mix(self.embed(observation))
-        return encoded
+        wide = functional.conv2d(one_hot.permute(0, 3, 1, 2), kernel, self.mix.widen.bias, padding=1)
+        return (one_hot @ vectors).permute(0, 3, 1, 2) + self.mix.narrow(functional.relu(wide, inplace=True))

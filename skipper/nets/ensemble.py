@@ -1,4 +1,4 @@
-"""Symmetric images of what an agent sees, and what their answers mean for the original."""
+"""Symmetric images of observations, and their estimates translated back to the original."""
 
 import numpy as np
 
@@ -6,31 +6,33 @@ from skipper.types import Array, Symmetries
 
 
 class SymmetryEnsemble:
-    """Asks the first so many of an environment's symmetric images; the first of all is the original itself."""
+    """The first ``size`` of an environment's symmetric images; the first of all is the original itself.
 
-    def __init__(self, symmetries: Symmetries | None, ensemble_size: int) -> None:
-        offered = 1 if symmetries is None else len(symmetries.cells)
-        if not 1 <= ensemble_size <= offered:
-            raise ValueError(
-                f"ensemble_size must be from 1 to {offered}, the symmetric images that there are; got {ensemble_size}"
-            )
-        self.ensemble_size, self._symmetries = ensemble_size, symmetries
+    A network that learned from symmetric images still gives slightly different estimates for each. Their mean has
+    smaller errors.
+    """
+
+    def __init__(self, symmetries: Symmetries | None, size: int) -> None:
+        available = 1 if symmetries is None else len(symmetries.cells)
+        if not 1 <= size <= available:
+            raise ValueError(f"ensemble must be 1 to {available}, the number of symmetric images; got {size}")
+        self.size, self._symmetries = size, symmetries
 
     def names(self, actions: int) -> Array:
-        """(V, A) what actions are called in the images."""
+        """(V, A) names of the actions in the images."""
         if self._symmetries is None:
             return np.arange(actions)[None]
-        return self._symmetries.actions[: self.ensemble_size]
+        return self._symmetries.actions[: self.size]
 
     def images(self, states: Array) -> Array:
-        """(M, W, H, C) to (V * M, W, H, C): first the first image of all, then the second."""
-        if self._symmetries is None or self.ensemble_size == 1:
+        """(M, W, H, C) to (V * M, W, H, C): the first image of all states, then the second."""
+        if self._symmetries is None or self.size == 1:
             return states
-        which = np.repeat(np.arange(self.ensemble_size), len(states))
-        return self._symmetries.images(np.concatenate([states] * self.ensemble_size), which)
+        which = np.repeat(np.arange(self.size), len(states))
+        return self._symmetries.images(np.concatenate([states] * self.size), which)
 
-    def renamed(self, answers: Array, image: int) -> Array:
-        """(P, A, ...) about the actions of an image, by the names that these have in the original."""
+    def renamed(self, estimates: Array, image: int) -> Array:
+        """(P, A, ...) estimates for the actions of an image, reordered to the actions of the original."""
         if self._symmetries is None or image == 0:
-            return answers
-        return answers[:, self._symmetries.actions[image]]
+            return estimates
+        return estimates[:, self._symmetries.actions[image]]

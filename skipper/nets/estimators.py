@@ -1,27 +1,17 @@
-"""Edge estimation and the checkpoint policy: four heads on partial states, learned from hindsight (Sec. 3.3)."""
+"""Edge estimation and the checkpoint policy: four heads on partial states (Sec. 3.3); and all that Skipper learns."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import numpy as np
-import torch
 from torch import Tensor, nn
 
-from skipper.agents.learning_core import observations_tensor
-from skipper.config import LearningConfig, NetworkConfig
-from skipper.losses import distance_target, reward_target, terminal_loss, value_target
-from skipper.nets.compiled.encoder_selector import StillPartialStates
-from skipper.nets.compiled.pair_losses import pair_losses
-from skipper.nets.heads import PairwiseHead, distance_support, join_pairs, unit_support
-from skipper.nets.layers import WeightsWatch, mlp
-from skipper.nets.partial_states import PartialStates
-from skipper.replay.store import Pairs, Samples
-from skipper.runtime.hashing import content_hashes
+from skipper.config import NetworkConfig, PlannerConfig
+from skipper.nets.generator import CheckpointGenerator, GoalGenerator
+from skipper.nets.heads import PairwiseHead, distance_support, unit_support
+from skipper.nets.layers import mlp
+from skipper.nets.selector import PartialStates
 from skipper.types import EnvironmentSpec
 
 
 class EstimatorNetwork(nn.Module):
-    """Partial states, and what is estimated from them: value of the policy, reward and distance of pairs, the end."""
+    """Partial states, and four heads on them: value, reward and distance of pairs, and whether a state is terminal."""
 
     def __init__(self, config: NetworkConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
@@ -43,177 +33,11 @@ class EstimatorNetwork(nn.Module):
         self.terminal = mlp(config.partial_width, config.hidden, 2, scaled=config.scaled_start)
 
 
-class PartialTable:
-    """Partial states, remembered by content and encoded once each while the network stands still.
+class SkipperNetwork(nn.Module):
+    """Everything that Skipper learns: estimators, checkpoint generator and, optionally, a generator of goals."""
 
-    It is saved with a run, since encoding in another batch may round differently.
-    """
-
-    def __init__(self, network: EstimatorNetwork, width: int, capacity: int) -> None:
-        self._encode = StillPartialStates(network.partial)
-        self._partial = np.zeros((capacity, width), np.float32)
-        self._places: dict[int, int] = {}
-        self._watch = WeightsWatch(network.partial)
-
-    @torch.no_grad()
-    def __call__(self, state: Tensor) -> Tensor:
-        """(M, W, H, C) to (M, D)."""
-        if self._watch.changed():
-            self._places = {}
-            self._watch.note()
-        keys = content_hashes(state.flatten(1).numpy()).tolist()
-        new = {key: row for row, key in enumerate(keys) if key not in self._places}
-        if len(self._places) + len(new) > len(self._partial):  # no more room: all is encoded anew
-            self._places, new = {}, {key: row for row, key in enumerate(keys)}
-        if len(new) > len(self._partial):  # more than can be remembered at all
-            return self._encode(state)
-        if new:
-            begin, all_new = len(self._places), len(new) == len(keys)
-            found = self._encode(state if all_new else state[list(new.values())])
-            self._partial[begin : begin + len(new)] = found.numpy()
-            self._places.update(zip(new, range(begin, begin + len(new)), strict=True))
-            if all_new:
-                return found
-        return torch.from_numpy(self._partial[[self._places[key] for key in keys]])
-
-    def state_dict(self) -> dict[str, Any]:
-        """What is remembered of the network as it is."""
-        known = {} if self._watch.changed() else self._places
-        keys = np.array(list(known), np.int64)
-        return {"keys": keys, "partial": self._partial[: len(keys)].copy()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Remember it again; the network must have its weights already."""
-        self._places = {key: place for place, key in enumerate(state["keys"].tolist())}
-        self._partial[: len(self._places)] = state["partial"]
-        self._watch.note()
-
-
-class Hindsight(NamedTuple):
-    """P transitions with a target each, as indices into M states, so that each state is encoded once."""
-
-    state: Tensor  # (M, W, H, C)
-    episode: Tensor  # (M,) which states belong together
-    source: Tensor  # (P,) into state
-    next: Tensor  # (P,) into state
-    target: Tensor  # (P,) into state
-    action: Tensor  # (P,)
-    reward: Tensor  # (P,)
-    terminated: Tensor  # (P,) bool
-    reached: Tensor  # (P,) bool, whether the next state is the target
-    steps: Tensor  # (P,) in which the target was reached in hindsight, inf where it was not or nobody knows
-    gain: Tensor  # (P,) discounted reward of that way, -inf where there is none
-
-    @classmethod
-    def of_samples(cls, samples: Samples) -> "Hindsight":
-        """Single samples: three states each."""
-        B = len(samples.action)  # noqa: N806
-        state = np.concatenate([samples.observation, samples.next_observation, samples.target])
-        source, after, target = torch.arange(3 * B).split(B)
-        reached = (samples.next_observation == samples.target).reshape(B, -1).all(1)
-        return cls(
-            observations_tensor(state),
-            torch.arange(B).repeat(3),
-            source,
-            after,
-            target,
-            torch.from_numpy(samples.action),
-            torch.from_numpy(samples.reward),
-            torch.from_numpy(samples.terminated),
-            torch.from_numpy(reached),
-            torch.full((B,), torch.inf),
-            torch.full((B,), -torch.inf),
-        )
-
-    @classmethod
-    def of_pairs(cls, pairs: Pairs) -> "Hindsight":
-        """Pairs of a few episodes."""
-        rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in pairs[2:])
-        return cls(observations_tensor(pairs.observation), *rest)
-
-    @property
-    def firsts(self) -> Tensor:
-        """(E,) the first state of every episode."""
-        return torch.from_numpy(np.unique(self.episode.numpy(), return_index=True)[1])
-
-    def aiming_also_at(self, targets: Tensor, rows: Tensor) -> "Hindsight":
-        """These transitions, and then those of ``rows`` (R,) once more, towards new ``targets`` (E, W, H, C)."""
-        state = torch.cat([self.state, targets])
-        new = len(self.state) + self.episode[self.source[rows]]
-        reached = (state[self.next[rows]] == state[new]).flatten(1).all(1)
-        never = torch.full((len(rows),), torch.inf)
-        replaced = {"target": new, "reached": reached, "steps": never, "gain": -never}
-        again = (replaced[name] if name in replaced else getattr(self, name)[rows] for name in self._fields[2:])
-        episode = torch.cat([self.episode, torch.arange(len(targets))])
-        return Hindsight(state, episode, *map(torch.cat, zip(self[2:], again, strict=True)))
-
-
-class BootstrapTargets(NamedTuple):
-    """What the frozen network expects of every action after the next states, (P, A) each."""
-
-    value: Tensor
-    reward: Tensor
-    distance: Tensor
-
-    def of_action(self, action: Tensor) -> "BootstrapTargets":
-        """(P,) each, if ``action`` (P,) is taken."""
-        return BootstrapTargets(*(column.gather(-1, action[:, None])[:, 0] for column in self))
-
-
-@torch.no_grad()
-def _expectation(head: PairwiseHead, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
-    """(P, A) what a head expects of pairs, given as indices into partial states (M, D)."""
-    ends = head.source(partial).numpy(), head.target(partial).numpy()
-    joined = join_pairs(*ends, source.numpy(), target.numpy())
-    return head.expectation(head.finish(torch.from_numpy(joined)))
-
-
-@torch.no_grad()
-def bootstrap_targets(
-    frozen: EstimatorNetwork, batch: Hindsight, remembered: PartialTable | None = None
-) -> BootstrapTargets:
-    """Needs nothing of the online network; ``remembered`` are partial states of the frozen one."""
-    sigma = _encode_used(remembered or frozen.partial, batch)
-    heads = (frozen.value, frozen.reward, frozen.distance)
-    return BootstrapTargets(*(_expectation(head, sigma, batch.next, batch.target) for head in heads))
-
-
-def estimator_losses(
-    online: EstimatorNetwork,
-    batch: Hindsight,
-    bootstrap: BootstrapTargets,
-    config: LearningConfig,
-    real: int | None = None,
-) -> dict[str, Tensor]:
-    """Per-pair losses of all four heads; one next action, chosen by the online policy, serves them all.
-
-    Those of the distance are (P,), the others (real,): of the pairs after so many, only distances are learned.
-    """
-    sigma = online.partial(batch.state)  # (M, D)
-    with torch.no_grad():
-        a_t = _expectation(online.value, sigma, batch.next, batch.target).argmax(-1)  # (P,)
-        after = bootstrap.of_action(a_t)
-        aims = {
-            "value": value_target(batch.reached, batch.terminated, after.value, config.policy_discount),
-            "reward": reward_target(batch.reward, batch.reached, batch.terminated, after.reward, config.task_discount),
-            "distance": distance_target(batch.reached, batch.terminated, after.distance),
-        }
-        if config.hindsight_bound:
-            aims["value"] = aims["value"].maximum(config.policy_discount ** (batch.steps - 1.0))
-            aims["reward"] = aims["reward"].maximum(batch.gain)
-            aims["distance"] = aims["distance"].minimum(batch.steps)
-    ending = online.terminal(sigma).index_select(0, batch.next[:real])
-    losses = {"terminal": terminal_loss(ending, batch.terminated[:real])}
-    for name, aim in aims.items():
-        rows = slice(None) if name == "distance" else slice(real)
-        asked = (column[rows] for column in (batch.source, batch.target, batch.action, aim))
-        losses[name] = pair_losses(getattr(online, name), sigma, *asked)
-    return losses
-
-
-def _encode_used(partial: Callable[[Tensor], Tensor], batch: Hindsight) -> Tensor:
-    """(M, D) partial states; zero where a state is neither a next one nor a target and so is not asked for."""
-    used = torch.zeros(len(batch.state), dtype=torch.bool)
-    used[batch.next] = used[batch.target] = True
-    encoded = partial(batch.state[used])
-    return torch.zeros(len(batch.state), encoded.shape[1]).masked_scatter_(used[:, None], encoded)
+    def __init__(self, config: PlannerConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        self.estimators = EstimatorNetwork(config.network, spec)
+        self.generator = CheckpointGenerator(config.generator, spec)
+        self.goal = GoalGenerator(config.generator, spec) if config.generator.learned_goal else None

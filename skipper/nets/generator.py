@@ -1,8 +1,8 @@
 """The checkpoint generator: a conditional autoencoder that splits states into context and partial description.
 
-A state is its episode's context (the map) and a partial description (where the agent is), six bits that are compared
-exactly. Fusing other bits with the same context imagines other states of the episode (Sec. 3.4, App. "Checkpoint
-Generator"). What is reconstructed is the agent's cell: one logit per cell.
+A state is its episode's context (the map) and a partial description (the agent's position), a few bits that are
+compared exactly. Other bits fused with the same context give other states of the episode (Sec. 3.4, App. "Checkpoint
+Generator"). The decoder reconstructs the agent's cell: one logit per cell.
 """
 
 import numpy as np
@@ -11,13 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from skipper.config import GeneratorConfig
-from skipper.nets.compiled.fuser import Parts, fuse
-from skipper.nets.layers import BagOfWords, ResidualBlock, WeightsWatch
+from skipper.nets.layers import BagOfWords, ResidualBlock
 from skipper.types import Array, EnvironmentSpec
 
 
 class PartialDescription(nn.Module):
-    """Observation to logits (B, bits, 2); the larger of each two is the bit."""
+    """Observation to logits (B, bits, 2); a bit is the index of the larger of its two."""
 
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
@@ -25,7 +24,7 @@ class PartialDescription(nn.Module):
         base = config.generator_width
         layers: list[nn.Module] = [BagOfWords(spec.vocabulary, base), ResidualBlock(base)]
         for channels in (base, 2 * base):
-            kernel = min(3, width), min(3, height)  # on tiny grids there is no room for more
+            kernel = min(3, width), min(3, height)  # smaller on tiny grids
             width, height = width - kernel[0] + 1, height - kernel[1] + 1
             layers += [nn.Conv2d(channels, 2 * channels, kernel), ResidualBlock(2 * channels)]
         self.features = nn.Sequential(*layers)
@@ -37,10 +36,10 @@ class PartialDescription(nn.Module):
 
 
 class FlatDescription(nn.Module):
-    """A cheaper way from observation to bits that sees where things are: two linear layers on all cells.
+    """A cheaper description that keeps positions: two linear layers on all cells. Not in the paper.
 
-    Pooling over the grid forgets places, so the paper's network has to tell them by what surrounds them. This one
-    learns several times faster and costs a fraction; it is made for one size of grid, as the whole agent is.
+    Pooling over the grid discards positions, so the paper's network must infer them from the surroundings. This one
+    learns several times faster at a fraction of the cost. It is built for one grid size, as the whole agent is.
     """
 
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
@@ -58,12 +57,10 @@ class FlatDescription(nn.Module):
 
 
 class Fuser(nn.Module):
-    """Context and bits to a logit per cell: where the agent is.
+    """Context and bits to a logit per cell, for the agent's position.
 
-    Only the logits are wanted, so the last 1x1 convolution is folded into the convolution before it: the function is
-    the same and the largest layer nearly vanishes. And since convolutions are linear, the first one splits into a part
-    of the context and a part of the bits, so imagining many states of one context computes neither part more often
-    than needed.
+    Nothing but the logits is needed, so the last 1x1 convolution is folded into the convolution before it, which then
+    has one output channel. The function is the same.
     """
 
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
@@ -78,40 +75,16 @@ class Fuser(nn.Module):
         """(B, bits, 2) one-hot to (B, width, W, H)."""
         return self.unfold(functional.relu(self.spread(bits.flatten(1)))[:, :, None, None])
 
-    def plain(self, context: Tensor, bits: Tensor) -> Tensor:
-        """The layers one after the other; what ``forward`` is tested against."""
-        return self.locate(self.mix(torch.cat([context, self.describe(bits)], 1))).flatten(1)
-
     def forward(self, context: Tensor, bits: Tensor) -> Tensor:
         """(B, width, W, H) contexts and (B, bits, 2) one-hot to logits (B, S)."""
         joint = torch.cat([context, self.describe(bits)], 1)
-        folded, bias = self._folded()
+        folded, bias = self.folded()
         hidden = functional.relu(self.mix.widen(functional.relu(joint)), inplace=True)
-        found = _sum_of_neighbours(_by_cell(hidden) @ folded, (hidden.shape[2], hidden.shape[3]))
-        return found + bias + self.locate(joint).flatten(1)
+        summed = _sum_of_neighbours(_by_cell(hidden) @ folded, (hidden.shape[2], hidden.shape[3]))
+        return summed + bias + self.locate(joint).flatten(1)
 
-    @torch.no_grad()
-    def parts(self, vectors: Tensor, bits: int) -> Parts:
-        """Of words with ``vectors`` (V, width), and of all codes of so many bits."""
-        described = self.describe(codes_to_bits(torch.arange(2**bits), bits))
-        of_context, of_code = self.mix.widen.weight.split(self.width, 1)
-        widened = functional.conv2d(functional.relu(described), of_code, padding=1)
-        given = torch.einsum("ocij,vc->vijo", of_context, functional.relu(vectors))
-        word_place, code_place = self.locate.weight.split(self.width, 1)
-        (folded, bias), located = self._folded(), functional.conv2d(described, code_place, self.locate.bias)
-        assert self.mix.widen.bias is not None
-        found = (
-            given.flatten(1, 2),
-            widened.flatten(2),
-            self.mix.widen.bias,
-            folded.T,
-            vectors @ word_place[0, :, 0, 0],
-            located.flatten(1) + bias,
-        )
-        return Parts(*(tensor.contiguous().numpy() for tensor in found))
-
-    def _folded(self) -> tuple[Tensor, Tensor]:
-        """The block's second convolution and the last layer in one: a kernel (C, 9) and a bias."""
+    def folded(self) -> tuple[Tensor, Tensor]:
+        """The block's second convolution and the last layer as one: a kernel (C, 9) and a bias."""
         narrow, locate = self.mix.narrow, self.locate.weight[0, :, 0, 0]
         assert narrow.bias is not None
         return torch.einsum("c,cdij->dij", locate, narrow.weight).flip(1, 2).flatten(1), locate @ narrow.bias
@@ -123,15 +96,15 @@ def _by_cell(features: Tensor) -> Tensor:
 
 
 def _sum_of_neighbours(columns: Tensor, size: tuple[int, int]) -> Tensor:
-    """(B, S, 9), what each cell adds to itself and its neighbours, to (B, S).
+    """(B, S, 9) contributions of each cell to itself and its neighbours, to their sums (B, S).
 
-    With the product before it, this is a convolution to a single channel, which is slow as such.
+    Together with the product before it this is a convolution with one output channel, which PyTorch computes slowly.
     """
     return functional.fold(columns.transpose(1, 2), size, 3, padding=1).flatten(1)
 
 
 class CheckpointGenerator(nn.Module):
-    """Splitter and fuser."""
+    """Context, partial description, and the fuser that combines them."""
 
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
@@ -140,36 +113,24 @@ class CheckpointGenerator(nn.Module):
         describe = FlatDescription if config.flat_description else PartialDescription
         self.description = describe(config, spec)
         self.fuse = Fuser(config, spec)
-        self._parts: Parts | None = None  # of the weights as they are
-        self._watch = WeightsWatch(self)
 
     @torch.no_grad()
     def codes(self, observation: Tensor) -> Tensor:
-        """(B,) the partial descriptions as numbers from 0 to 2 ** bits - 1."""
+        """(B, W, H, C) to partial descriptions (B,), as numbers from 0 to 2 ** bits - 1."""
         return bits_to_codes(self.description(observation).argmax(-1))
 
-    def imagine(self, observation: Tensor, codes: Tensor) -> Tensor:
+    def forward(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
-        logits, _ = fuse(self.words(observation), codes.numpy(), self.parts(), observation.shape[2])
-        return torch.from_numpy(logits)
-
-    def words(self, observation: Tensor) -> Array:
-        """(B, W, H, C) to (B, S), what is in every cell, as a number."""
-        return self.context.places(observation.numpy())
-
-    def parts(self) -> Parts:
-        """Of the weights as they are; the same object as long as they stay the same."""
-        if self._parts is None or self._watch.changed():
-            self._parts = self.fuse.parts(self.context.table().detach(), self.bits)
-            self._watch.note()
-        return self._parts
+        context = self.context(observation).repeat_interleave(codes.shape[1], dim=0)  # (B * N, width, W, H)
+        logits: Tensor = self.fuse(context, codes_to_bits(codes.flatten(), self.bits))
+        return logits.unflatten(0, (codes.shape[0], codes.shape[1]))
 
     def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
-        """Per-sample (B,): reconstruction of ``cell`` in another state's context, and the bits' lack of entropy."""
+        """Per-sample (B,): reconstruction of ``cell`` in another state's context, and negative entropy of the bits."""
         logits = self.description(observation)  # (B, bits, 2)
         located = self.fuse(self.context(context), straight_through(logits))
-        # Not by xlogy, whose gradient is not a number where a share is so small that it becomes 0.
-        negative_entropy = (logits.softmax(-1) * logits.log_softmax(-1) + np.log(2.0) / 2).sum((1, 2))  # 0 if even
+        # Not xlogy: its gradient is NaN where a probability underflows to 0. The offset makes even bits 0.
+        negative_entropy = (logits.softmax(-1) * logits.log_softmax(-1) + np.log(2.0) / 2).sum((1, 2))
         return {
             "reconstruction": functional.cross_entropy(located, cell, reduction="none"),
             "entropy": negative_entropy,
@@ -177,9 +138,9 @@ class CheckpointGenerator(nn.Module):
 
 
 class GoalGenerator(nn.Module):
-    """Where the agent is when it is rewarded: a logit per cell from the context alone.
+    """The agent's position when it is rewarded: a logit per cell from the context alone.
 
-    The paper leaves a generator of rewarding states to those whom nobody tells the goal; this is the simplest one.
+    The simplest form of what the paper's conclusions suggest for agents that are not given the goal.
     """
 
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
@@ -195,15 +156,15 @@ class GoalGenerator(nn.Module):
         return self.locate(observation).flatten(1)
 
     def loss(self, observation: Tensor, cell: Tensor) -> Tensor:
-        """Mean cross-entropy of the rewarded ``cell`` (B,)."""
+        """Mean cross-entropy of the cells (B,) in which agents were rewarded."""
         return functional.cross_entropy(self(observation), cell)
 
 
 def straight_through(logits: Tensor) -> Tensor:
     """(..., 2) one-hot of the larger logit, with the gradient of the softmax."""
-    share = logits.softmax(-1)
-    hard = functional.one_hot(logits.argmax(-1), 2).to(share)
-    return hard + share - share.detach()
+    soft = logits.softmax(-1)
+    hard = functional.one_hot(logits.argmax(-1), 2).to(soft)
+    return hard + soft - soft.detach()
 
 
 def bits_to_codes(bits: Tensor) -> Tensor:
@@ -218,13 +179,13 @@ def codes_to_bits(codes: Tensor, bits: int) -> Tensor:
 
 
 def distinct_codes(problems: int, count: int, bits: int, rng: np.random.Generator) -> Array:
-    """(problems, count) codes, all different within a problem, each set equally likely."""
+    """(problems, count) codes, distinct within a problem, each set equally likely."""
     total = 2**bits
     if count > total:
-        raise ValueError(f"{bits} bits give only {total} codes, but {count} different ones were asked for")
+        raise ValueError(f"{bits} bits give only {total} codes, but {count} distinct ones were requested")
     return rng.permuted(np.tile(np.arange(total), (problems, 1)), axis=1)[:, :count]
 
 
 def cyclic_weight(update: int, period: int) -> float:
-    """The weight of the entropy: rising over the first half of every period, then 1."""
+    """Weight of the entropy: rises over the first half of every period, then stays 1."""
     return min(2.0 * (update % period) / period, 1.0)

@@ -1,6 +1,7 @@
-"""Distributional heads on partial states (App., "Estimators")."""
+"""Distributional heads on pairs of partial states (App., "Estimators")."""
 
 from functools import cache
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -9,15 +10,17 @@ from torch.nn import functional
 
 from skipper.nets.layers import mlp
 from skipper.runtime.jit import kernel
+from skipper.types import Array
 
 FAVOUR = 6.0  # logits: of 16 bins the favoured one then holds 0.96
+PLAIN_BATCH = 4096  # pairs that the plain modules estimate at a time, to limit memory
 
 
 class PairwiseHead(nn.Module):
     """A histogram per action from a pair of partial states: logits (..., A, K) over ``support`` (K,).
 
-    The first layer acts on the concatenated pair, so it splits into a part per state: n states need n projections
-    and not n * n. ``source`` and ``target`` are these parts, ``join`` the rest; ``finish`` is what follows their sum.
+    The first layer acts on the concatenated pair, so it splits into one projection per state: n states need n of them,
+    not n * n. ``source`` and ``target`` are these projections, ``finish`` follows the ReLU of their sum.
     """
 
     support: Tensor
@@ -32,7 +35,7 @@ class PairwiseHead(nn.Module):
         favoured: int | None = None,
         scaled: bool = False,
     ) -> None:
-        """``favoured`` is a bin that nearly all of the histogram falls into before anything is learned."""
+        """``favoured`` is a bin that initially holds nearly all of the histogram."""
         super().__init__()
         self.actions = actions
         self.layers = mlp(2 * width, hidden, actions * len(support), scaled=scaled)
@@ -44,12 +47,12 @@ class PairwiseHead(nn.Module):
             bias.data.view(actions, len(support))[:, favoured] += FAVOUR
 
     def source(self, partial: Tensor) -> Tensor:
-        """(..., D) to (..., hidden): what the state that is left adds to the first layer, bias included."""
+        """(..., D) to (..., hidden): the first layer's projection of the source, bias included."""
         weight, bias = self.first_layer()
         return functional.linear(partial, weight[:, : self.width], bias)
 
     def target(self, partial: Tensor) -> Tensor:
-        """(..., D) to (..., hidden): what the state that is aimed at adds to the first layer."""
+        """(..., D) to (..., hidden): the first layer's projection of the target."""
         return functional.linear(partial, self.first_layer()[0][:, self.width :])
 
     def join(self, source: Tensor, target: Tensor) -> Tensor:
@@ -57,48 +60,137 @@ class PairwiseHead(nn.Module):
         return self.finish(functional.relu(source + target, inplace=True))
 
     def finish(self, hidden: Tensor) -> Tensor:
-        """What comes after the first layer: (..., hidden) to logits (..., A, K)."""
+        """The layers after the first: (..., hidden) to logits (..., A, K)."""
         # In place: for thousands of pairs, writing them to memory takes longer than the arithmetic.
         hidden = functional.relu(self.layers[2](hidden), inplace=True)
         return self.layers[4](hidden).unflatten(-1, (self.actions, len(self.support)))
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Partial states (B, D) and (B, D), to logits (B, A, K)."""
+        """Partial states (B, D) and (B, D) to logits (B, A, K)."""
         return self.join(self.source(source), self.target(target))
 
     def expectation(self, logits: Tensor, support: Tensor | None = None) -> Tensor:
-        """(..., K) logits to the mean of their histogram over the head's support, or over another in its place."""
+        """(..., K) logits to the mean of their histogram over ``support``, by default the head's own."""
         return logits.softmax(-1) @ (self.support if support is None else support)
 
+    @torch.no_grad()
+    def expect_pairs(self, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        """(P, A) expectations of pairs, given as indices into partial states (M, D)."""
+        projections = self.source(partial).numpy(), self.target(partial).numpy()
+        joined = join_pairs(*projections, source.numpy(), target.numpy())
+        return self.expectation(self.finish(torch.from_numpy(joined)))
+
     def first_layer(self) -> tuple[Tensor, Tensor]:
-        """Its weights (hidden, 2 D), first those of the state that is left, and its bias (hidden,)."""
+        """Weights (hidden, 2 D), the source's first, and bias (hidden,)."""
         layer = self.layers[0]
         assert isinstance(layer, nn.Linear)
         return layer.weight, layer.bias
 
 
 @kernel
-def join_pairs(leave, reach, source, target):
-    """(P, H) the hidden layer of pairs (P,), given what the states (M, H) at their ends add to it."""
-    hidden = np.empty((len(source), leave.shape[1]), np.float32)
+def join_pairs(of_source, of_target, source, target):
+    """(P, H) the first hidden layer of pairs (P,), from the projections (M, H) of their states."""
+    hidden = np.empty((len(source), of_source.shape[1]), np.float32)
     for pair in range(len(source)):
-        one, two = leave[source[pair]], reach[target[pair]]
-        for unit in range(leave.shape[1]):
+        one, two = of_source[source[pair]], of_target[target[pair]]
+        for unit in range(of_source.shape[1]):
             hidden[pair, unit] = max(one[unit] + two[unit], np.float32(0.0))
     return hidden
 
 
+class Heads(NamedTuple):
+    """The four heads that annotate proxy problems."""
+
+    value: PairwiseHead
+    distance: PairwiseHead
+    reward: PairwiseHead
+    terminal: nn.Module  # partial states (M, D) to logits (M, 2)
+
+
+class PairEstimates(Protocol):
+    """Estimates of many pairs of states, as means over V symmetric images of them.
+
+    A state is projected once to features, which serve all pairs that it is part of.
+    """
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """Shape of the features of one state."""
+
+    def project(self, partial: Array) -> tuple[Array, Array]:
+        """Partial states (M, V, D) to features (M, *feature_shape), and whether they are terminal, (M,) bool."""
+
+    def values(self, features: Array, source: Array, target: Array) -> Array:
+        """(P, A) action values of the checkpoint policy, for pairs given as indices (P,) into features."""
+
+    def annotate(self, features: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
+        """Greedy actions of the checkpoint policy, and their distances and discounts, (P,) each."""
+
+    def rewards(self, features: Array, source: Array, target: Array, action: Array) -> Array:
+        """(P,) cumulative rewards of paths that begin with ``action`` (P,)."""
+
+
+class PlainHeads:
+    """Pair estimates from the modules themselves; features are the partial states."""
+
+    def __init__(self, heads: Heads, discount: float, names: Array, width: int) -> None:
+        """``names`` (V, A) are the names of actions in the symmetric images; partial states have ``width`` numbers."""
+        self._heads, self._names = heads, torch.from_numpy(names)
+        self._discounts = discount_support(len(heads.distance.support), discount)
+        self.feature_shape = len(names), width
+
+    @torch.no_grad()
+    def project(self, partial: Array) -> tuple[Array, Array]:
+        """As in ``PairEstimates``."""
+        terminal = self._heads.terminal(torch.from_numpy(partial)).softmax(-1)[..., 1].mean(1) > 0.5
+        return partial, terminal.numpy()
+
+    def values(self, features: Array, source: Array, target: Array) -> Array:
+        """As in ``PairEstimates``."""
+        return self._expect(self._heads.value, features, source, target).numpy()
+
+    def annotate(self, features: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
+        """As in ``PairEstimates``."""
+        pairs, head = (features, source, target), self._heads.distance
+        action = self._expect(self._heads.value, *pairs).argmax(-1)
+        distance = _take(self._expect(head, *pairs), action)
+        discount = _take(self._expect(head, *pairs, self._discounts), action)
+        return action.numpy(), distance.numpy(), discount.numpy()
+
+    def rewards(self, features: Array, source: Array, target: Array, action: Array) -> Array:
+        """As in ``PairEstimates``."""
+        return _take(self._expect(self._heads.reward, features, source, target), torch.from_numpy(action)).numpy()
+
+    @torch.no_grad()
+    def _expect(
+        self, head: PairwiseHead, features: Array, source: Array, target: Array, support: Tensor | None = None
+    ) -> Tensor:
+        """(P, A) means over all images, by the names that actions have in the first."""
+        partial, found = torch.from_numpy(features), []
+        for pair in torch.from_numpy(np.stack([source, target], axis=1)).split(PLAIN_BATCH):
+            one, two = partial[pair[:, 0]], partial[pair[:, 1]]  # (p, V, D)
+            images = (head.expectation(head(one[:, v], two[:, v]), support) for v in range(len(self._names)))
+            renamed = [image[:, names] for image, names in zip(images, self._names, strict=True)]
+            found.append(torch.stack(renamed).mean(0))
+        return torch.cat(found)
+
+
+def _take(estimates: Tensor, action: Tensor) -> Tensor:
+    """(P, A) and (P,) to the estimates of these actions, (P,)."""
+    return estimates.gather(-1, action[:, None])[:, 0]
+
+
 def unit_support(bins: int) -> Tensor:
-    """Values and cumulative rewards: evenly from 0 to 1."""
+    """Support of values and cumulative rewards: evenly from 0 to 1."""
     return torch.linspace(0.0, 1.0, bins)
 
 
 def distance_support(bins: int) -> Tensor:
-    """Distances: 1 to ``bins`` steps, the last meaning that or more."""
+    """Support of distances: 1 to ``bins`` steps, the last bin for all that is longer."""
     return torch.arange(1.0, bins + 1.0)
 
 
 @cache
 def discount_support(bins: int, discount: float) -> Tensor:
-    """The discounts of the distances: put in place of their support, the histogram gives E[discount ** D]."""
+    """Discounts of the distances: as the support of a distance histogram they give E[discount ** D]."""
     return discount ** distance_support(bins)

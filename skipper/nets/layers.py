@@ -21,31 +21,17 @@ def seeded_initialisation(seed: int) -> Iterator[None]:
         yield
 
 
-class WeightsWatch:
-    """Notices when a module learned or was given other weights."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self._weights = list(module.parameters())  # finding them takes longer than looking at them
-        self._seen = self._now()
-
-    def _now(self) -> list[int]:
-        return [weight._version for weight in self._weights]
-
-    def changed(self) -> bool:
-        """Whether anything changed since this was constructed or last noted."""
-        return self._now() != self._seen
-
-    def note(self) -> None:
-        """From now on, the weights as they are count as unchanged."""
-        self._seen = self._now()
+def observations_tensor(observation: Array) -> Tensor:
+    """(B, W, H, C) as the networks take it, without a copy where that is possible."""
+    return torch.from_numpy(np.ascontiguousarray(observation))
 
 
 class BagOfWords(nn.Module):
     """Each cell becomes the sum of the embeddings of its channels' words (App., "Full State Encoder").
 
-    ``vocabulary`` holds the number of words of each channel. Where ``examples`` of observations are given, words begin
-    the quieter the more cells of an observation they fill, and the mean cell is taken away: what nearly all cells
-    share would otherwise drown, in later normalisations, the one cell in which most states differ.
+    ``vocabulary`` holds the number of words of each channel. With ``examples`` of observations, the embedding of a word
+    starts smaller the more cells of an observation the word fills, and the mean cell starts at 0. Otherwise, after
+    later normalisations, what nearly all cells share would outweigh the one cell in which most states differ.
     """
 
     def __init__(self, vocabulary: Sequence[int], width: int, *, examples: Tensor | None = None) -> None:
@@ -67,21 +53,21 @@ class BagOfWords(nn.Module):
         return [cast(nn.Embedding, words).weight for words in self.words]
 
     def table(self) -> Tensor:
-        """(V, width) the vectors of all combinations of words: each cell is looked up once and not once per channel."""
+        """(V, width) vectors of all combinations of words, so that each cell needs a single lookup."""
         table, *others = self._tables()
         for words in others:
             table = (table[:, None] + words).flatten(0, 1)
         return table
 
     def index(self, observation: Tensor) -> Tensor:
-        """(B, W, H, C) integers to (B, W, H) places in the table."""
-        return torch.from_numpy(self.places(observation.numpy())).view(observation.shape[:3])
+        """(B, W, H, C) integers to rows of the table, (B, W, H)."""
+        return torch.from_numpy(self.cell_index(observation.numpy())).view(observation.shape[:3])
 
-    def places(self, observation: Array) -> Array:
-        """As ``index``, (B, W * H)."""
+    def cell_index(self, observation: Array) -> Array:
+        """(B, W, H, C) integers to rows of the table, (B, S)."""
         B, W, H, C = observation.shape  # noqa: N806
-        found: Array = _places(observation.reshape(B, W * H, C), self._sizes)
-        return found
+        index: Array = _cell_index(observation.reshape(B, W * H, C), self._sizes)
+        return index
 
     def forward(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to (B, width, W, H)."""
@@ -89,23 +75,23 @@ class BagOfWords(nn.Module):
 
 
 @kernel
-def _places(words, sizes):
-    """(B, S) where the ``words`` (B, S, C) of cells are in a table of all combinations, (C,) ``sizes``."""
-    found = np.empty(words.shape[:2], np.int64)
+def _cell_index(words, sizes):
+    """(B, S) rows of a table of all combinations of C words with ``sizes`` (C,), for the ``words`` (B, S, C)."""
+    index = np.empty(words.shape[:2], np.int64)
     for row in range(len(words)):
         for cell in range(words.shape[1]):
-            place = 0
+            combined = 0
             for channel in range(len(sizes)):
                 word = words[row, cell, channel]
                 if word >= sizes[channel]:
                     raise IndexError("an observation holds a word that is not in the vocabulary")
-                place = place * sizes[channel] + word
-            found[row, cell] = place
-    return found
+                combined = combined * sizes[channel] + word
+            index[row, cell] = combined
+    return index
 
 
 class ResidualBlock(nn.Module):
-    """Two 3x3 convolutions through twice the channels, around a skip connection; sizes stay."""
+    """Two 3x3 convolutions through twice the channels, around a skip connection; the grid keeps its size."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -120,8 +106,8 @@ class ResidualBlock(nn.Module):
 def mlp(inputs: int, hidden: int, outputs: int, *, scaled: bool = False) -> nn.Sequential:
     """Three linear layers with ReLU between them.
 
-    The library's default weights shrink differences between inputs threefold per layer; ``scaled`` ones (He et al.
-    2015) keep them, but for the last layer.
+    PyTorch's default weights shrink differences between inputs threefold per layer; ``scaled`` ones (He et al. 2015)
+    preserve them, except in the last layer.
     """
     first, second = nn.Linear(inputs, hidden), nn.Linear(hidden, hidden)
     if scaled:

@@ -1,14 +1,20 @@
-"""Spatial abstraction: full state to partial state sigma(s) (App., "Partial State Selector")."""
+"""Spatial abstraction: observation to partial state sigma(s) (App., "Partial State Selector")."""
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from skipper.config import NetworkConfig
+from skipper.nets.encoder import StateEncoder
+from skipper.nets.layers import observations_tensor
+from skipper.types import Array, Attention, EnvironmentSpec
+
 
 class Selection(NamedTuple):
-    """A partial state and which fields it was made of."""
+    """A partial state and the fields that it was made of."""
 
     partial: Tensor  # (B, D)
     fields: Tensor  # (B, k) indices of the selected fields, x-major
@@ -16,12 +22,11 @@ class Selection(NamedTuple):
 
 
 class LocalFieldSelector(nn.Module):
-    """Attention with a constant query over all local fields of the state, of which the best k are taken.
+    """Attention with a constant query over all local fields of the state, restricted to the best k.
 
-    ``select`` computes the same function as ``plain`` with far fewer operations. Since the query is constant, the key
-    projection folds into one vector, and the value projection, being linear, may follow the weighted sum. And since
-    only the selected fields go on, only they need gradients: all fields are computed once without, to see which these
-    are, and the few of them again with.
+    Since the query is constant, the key projection folds into one vector; the value projection is linear and follows
+    the weighted sum. Only the selected fields need gradients: all fields are computed without, to select the best, and
+    these are computed again with gradients.
     """
 
     cells: Tensor
@@ -35,7 +40,7 @@ class LocalFieldSelector(nn.Module):
         self.fields = nn.Conv2d(channels, width, kernel)
         self.before = nn.LayerNorm(width)
         self.query = nn.Parameter(torch.randn(width))
-        # No bias: it would add the same number to every score and change nothing.
+        # No bias: it would add the same number to every score.
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width)
         self.after = nn.LayerNorm(width)
@@ -46,6 +51,7 @@ class LocalFieldSelector(nn.Module):
 
     def select(self, state: Tensor) -> Selection:
         """(B, channels, W, H) to the partial state, with the fields that it attends to."""
+        # Select the best fields.
         with torch.no_grad():
             fields = self.before(self.fields(state).flatten(2).transpose(1, 2))  # (B, F, D)
             chosen = self._scores(fields).topk(self.top, dim=-1).indices  # (B, k)
@@ -53,33 +59,21 @@ class LocalFieldSelector(nn.Module):
             taken = self.before(self._fields_at(state, chosen))  # (B, k, D)
         else:
             taken = fields.gather(1, chosen[..., None].expand(-1, -1, fields.shape[-1]))
+        # Attend to them.
         weights = self._scores(taken).softmax(-1)
         mixed = self.value((weights[..., None] * taken).sum(1))
         return Selection(functional.relu(self.after(mixed)), chosen, weights)
 
-    def plain(self, state: Tensor) -> Selection:
-        """The layers one after the other; what ``select`` is tested against."""
-        fields = self.before(self.fields(state).flatten(2).transpose(1, 2))  # (B, F, D)
-        best, chosen = (self.key(fields) @ self.query * self._scale).topk(self.top, dim=-1)  # (B, k)
-        weights = best.softmax(-1)
-        index = chosen[..., None].expand(-1, -1, fields.shape[-1])
-        mixed = (weights[..., None] * self.value(fields).gather(1, index)).sum(1)
-        return Selection(functional.relu(self.after(mixed)), chosen, weights)
-
-    @property
-    def _scale(self) -> float:
-        return self.query.shape[0] ** -0.5
-
     def _scores(self, fields: Tensor) -> Tensor:
-        """(..., D) normalised fields to their attention before the softmax."""
+        """(..., D) normalised fields to attention logits (...)."""
         return fields @ self.scorer()
 
     def scorer(self) -> Tensor:
-        """(D,) key projection and query in one: the score of a normalised field is its product with this."""
-        return self.key.weight.T @ self.query * self._scale
+        """(D,) key projection and query in one vector: its product with a normalised field is the field's score."""
+        return self.key.weight.T @ self.query * self.query.shape[0] ** -0.5
 
     def _fields_at(self, state: Tensor, chosen: Tensor) -> Tensor:
-        """(B, channels, W, H) and fields (B, k) to what the convolution gives there, (B, k, D)."""
+        """(B, channels, W, H) and field indices (B, k) to the convolution's output there, (B, k, D)."""
         B, C, W, H = state.shape  # noqa: N806
         rows = state.permute(0, 2, 3, 1).reshape(B * W * H, C)
         index = self.cells[chosen] + torch.arange(B)[:, None, None] * (W * H)  # (B, k, kernel cells)
@@ -92,7 +86,7 @@ class LocalFieldSelector(nn.Module):
 
 
 class WholeState(nn.Module):
-    """The ablation without spatial abstraction: one linear layer on all of the state."""
+    """The ablation without spatial abstraction: one linear layer on the whole state."""
 
     def __init__(self, channels: int, size: tuple[int, int], *, width: int) -> None:
         super().__init__()
@@ -101,3 +95,40 @@ class WholeState(nn.Module):
     def forward(self, state: Tensor) -> Tensor:
         """(B, channels, W, H) to (B, D)."""
         return self.project(state.flatten(1))
+
+
+class PartialStates(nn.Module):
+    """State encoder and selector: observation to sigma(s), the input of every head."""
+
+    def __init__(self, config: NetworkConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        width, height, _ = spec.shape
+        if config.scaled_start and spec.examples is None:
+            raise ValueError("scaled_start needs examples of observations, which this environment does not offer")
+        examples = torch.from_numpy(spec.examples) if config.scaled_start else None
+        self.encode = StateEncoder(spec.vocabulary, config.embedding, examples=examples)
+        self.select: LocalFieldSelector | WholeState
+        if config.spatial_abstraction:
+            self.select = LocalFieldSelector(
+                config.embedding,
+                (width, height),
+                field=config.field_size,
+                width=config.partial_width,
+                top=config.fields,
+            )
+        else:
+            self.select = WholeState(config.embedding, (width, height), width=config.partial_width)
+
+    @torch.no_grad()
+    def attend(self, observation: Array) -> Attention | None:
+        """The fields of observations (B, W, H, C) that are attended to; None without spatial abstraction."""
+        if not isinstance(self.select, LocalFieldSelector):
+            return None
+        chosen = self.select.select(self.encode(observations_tensor(observation)))
+        left, upper = np.divmod(chosen.fields.numpy(), self.select.grid[1])
+        size = (np.full_like(left, side) for side in self.select.kernel)
+        return Attention(np.stack([left, upper, *size], axis=-1), chosen.weights.numpy())
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """(B, W, H, C) integers to sigma(s), (B, D)."""
+        return self.select(self.encode(observation))

@@ -1,1 +1,1 @@
-"""Planning on proxy problems: pruning, value iteration, the choice of a target. Knows no networks."""
+"""Planning on proxy problems: pruning, value iteration and the choice of a target, without any network."""

@@ -1,8 +1,8 @@
-"""k-medoids with medoids that must be kept: which vertices of a crowded graph stay (App., Alg. 2).
+"""k-medoids with forced medoids, which prunes crowded vertices (App., Alg. 2).
 
-Batched over problems in one kernel. The objective is the paper's: the sum over vertices of the distance to the nearest
-medoid. It is minimised by adding, greedily, the medoid that helps most, and then swapping while a swap helps, which
-needs no random start and ends in a cost that the alternating search of the paper does not beat.
+The objective is the paper's: the sum over vertices of the distance to the nearest medoid. It is minimised greedily:
+add the medoid that lowers the cost most (build), then exchange medoids while that lowers it (swap). Unlike the paper's
+alternating search this needs no random start, and it reaches costs at least as low.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def _cost(distance, present, kept):
 
 @kernel
 def _gain_of_adding(distance, present, nearest, candidate):
-    """By how much the cost falls when ``candidate`` becomes a medoid too."""
+    """Decrease of the cost when ``candidate`` becomes a medoid."""
     gain = 0.0
     for vertex in range(len(present)):
         if present[vertex]:
@@ -36,7 +36,7 @@ def _gain_of_adding(distance, present, nearest, candidate):
 
 @kernel
 def _build(distance, present, kept, k, farthest):
-    """Add the most helpful vertex until ``k`` are kept or none is left."""
+    """Add the vertex with the largest gain until ``k`` are kept or none is left."""
     count = len(present)
     nearest = np.full(count, farthest)
     number = 0
@@ -62,7 +62,7 @@ def _build(distance, present, kept, k, farthest):
 
 @kernel
 def _swap(distance, present, fixed, kept):
-    """Exchange a medoid for another vertex as long as that lowers the cost."""
+    """Exchange medoids for other vertices while that lowers the cost."""
     count = len(present)
     cost = _cost(distance, present, kept)
     improved = True
@@ -98,14 +98,14 @@ def _k_medoids(distance, present, fixed, k, kept):
 
 
 def k_medoids(distance: Array, present: Array, fixed: Array, k: int) -> Array:
-    """(B, N) bool, the ``k`` vertices that are kept of those ``present`` (B, N), among them all that are ``fixed``.
+    """(B, N) bool, ``k`` medoids of the vertices ``present`` (B, N), all ``fixed`` (B, N) ones included.
 
     ``distance`` (B, N, N) is finite and symmetric. Where fewer than ``k`` are present, all of them are kept.
     """
     B, N, _ = distance.shape  # noqa: N806
     assert distance.shape == (B, N, N), distance.shape
     assert present.shape == fixed.shape == (B, N), (present.shape, fixed.shape)
-    assert np.isfinite(distance).all(), "distances must be cut off before clustering"
+    assert np.isfinite(distance).all(), "distances must be finite: truncate them before clustering"
     kept = np.zeros((B, N), np.bool_)
     _k_medoids(np.ascontiguousarray(distance, np.float64), present, fixed & present, k, kept)
     return kept

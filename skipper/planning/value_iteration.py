@@ -13,12 +13,12 @@ TIE = 1e-5
 class Values(NamedTuple):
     """The solution of B proxy problems with N vertices."""
 
-    action: Array  # (B, N, N) Q, the value of aiming from the first vertex at the second
+    action: Array  # (B, N, N) Q, the value of going from the first vertex to the second
     vertex: Array  # (B, N) V
 
 
 def value_iteration(reward: Array, discount: Array, sweeps: int) -> Values:
-    """``sweeps`` times Q = R + Gamma V and V = max Q, from V = 0; pruned edges are zero in both matrices."""
+    """``sweeps`` times Q = R + Gamma V and V = max Q, from V = 0; pruned edges are 0 in both matrices."""
     assert reward.shape == discount.shape, (reward.shape, discount.shape)
     q, v = np.zeros(reward.shape), np.zeros(reward.shape[:-1])
     _sweep(reward, discount, sweeps, q, v)
@@ -27,24 +27,24 @@ def value_iteration(reward: Array, discount: Array, sweeps: int) -> Values:
 
 @kernel
 def _sweep(reward, discount, sweeps, q, v):
-    """Fill ``q`` (B, N, N) and ``v`` (B, N), which begin with zeros."""
-    before = np.empty(v.shape[1])
+    """Fill ``q`` (B, N, N) and ``v`` (B, N), both 0 at the beginning."""
+    previous = np.empty(v.shape[1])
     for problem in range(len(v)):
         for _ in range(sweeps):
-            before[:] = v[problem]
-            for one in range(v.shape[1]):
+            previous[:] = v[problem]
+            for source in range(v.shape[1]):
                 best = -np.inf
-                for two in range(v.shape[1]):
-                    value = reward[problem, one, two] + discount[problem, one, two] * before[two]
-                    q[problem, one, two] = value
+                for target in range(v.shape[1]):
+                    value = reward[problem, source, target] + discount[problem, source, target] * previous[target]
+                    q[problem, source, target] = value
                     best = max(best, value)
-                v[problem, one] = best
-            if np.array_equal(before, v[problem]):
-                break  # nothing would change any more
+                v[problem, source] = best
+            if np.array_equal(previous, v[problem]):
+                break  # converged
 
 
 def choose_target(q: Array, possible: Array, distance: Array) -> Array:
-    """(B,) the best ``possible`` target by value ``q`` (B, N); ties go to the nearest. -1 where none is possible."""
+    """(B,) index of the ``possible`` target (B, N) with the highest value; ties go to the nearest, -1 if none is."""
     assert q.shape == possible.shape == distance.shape, (q.shape, possible.shape, distance.shape)
     worth = np.where(possible, q, -np.inf)
     tied = possible & (worth >= worth.max(-1, keepdims=True) - TIE)

@@ -1,1 +1,1 @@
-"""Experience: whole episodes stored once, hindsight samples that point into them, priorities."""
+"""Experience: episodes stored once, and the samplers that draw from them."""

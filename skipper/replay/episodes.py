@@ -1,4 +1,4 @@
-"""Whole episodes, and those under way, one per environment."""
+"""Finished episodes, and the unfinished ones of a batch of environments."""
 
 from typing import NamedTuple
 
@@ -8,16 +8,16 @@ from skipper.types import Array, Transition
 
 
 class Episode(NamedTuple):
-    """One finished episode of T transitions."""
+    """A finished episode of T transitions."""
 
     observation: Array  # (T + 1, ...) uint8
     action: Array  # (T,)
     reward: Array  # (T,)
-    terminated: bool  # whether the last state is terminal; otherwise time ran out there
+    terminated: bool  # whether the last state is terminal; otherwise the episode was truncated
 
 
 class EpisodeBuilder:
-    """Collects the transitions of B environments and hands out their episodes as they end."""
+    """Collects the transitions of B environments and returns their episodes as they end."""
 
     def __init__(self, environments: int, longest: int, shape: tuple[int, ...]) -> None:
         self._observation = np.zeros((environments, longest + 1, *shape), np.uint8)
@@ -26,7 +26,7 @@ class EpisodeBuilder:
         self._steps = np.zeros(environments, np.int64)
 
     def append(self, transition: Transition) -> list[Episode]:
-        """Take one transition of every environment; return the episodes that it ended, in order."""
+        """Add one transition of every environment; return the episodes that it ended, in order."""
         rows, steps = np.arange(len(self._steps)), self._steps
         if steps.max() >= self._action.shape[1]:
             raise ValueError(f"an episode is longer than the {self._action.shape[1]} steps that were announced")
@@ -50,7 +50,7 @@ class EpisodeBuilder:
         )
 
     def state_dict(self) -> dict[str, Array]:
-        """The episodes under way."""
+        """The unfinished episodes."""
         return {
             "observation": self._observation.copy(),
             "action": self._action.copy(),

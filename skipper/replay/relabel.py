@@ -8,36 +8,38 @@ from skipper.types import Array
 
 
 @kernel
-def _relabel(identity, units, future, transitions, targets):
+def _relabel(keys, units, future, transitions, targets):
     count = 0
-    states = len(identity)
+    states = len(keys)
     candidates = np.empty(states, np.int64)
     for step in range(states - 1):
+        # Candidates are all states but the transition's own start.
         possible = 0
         for state in range(step + 1 if future else 0, states):
-            if identity[state] != identity[step]:
+            if keys[state] != keys[step]:
                 candidates[possible] = state
                 possible += 1
-        drawn = count
+        # Draw with replacement, and keep each state once.
+        begin = count
         for draw in range(units.shape[1] if possible else 0):
             target = candidates[int(units[step, draw] * possible)]
-            known = False
-            for before in range(drawn, count):
-                known = known or identity[targets[before]] == identity[target]
-            if not known:
+            duplicate = False
+            for before in range(begin, count):
+                duplicate = duplicate or keys[targets[before]] == keys[target]
+            if not duplicate:
                 transitions[count] = step
                 targets[count] = target
                 count += 1
     return count
 
 
-def relabel(identity: Array, units: Array, strategy: Strategy) -> tuple[Array, Array]:
-    """Transitions and the states (T + 1,) that become their targets, (M,) each.
+def relabel(keys: Array, units: Array, strategy: Strategy) -> tuple[Array, Array]:
+    """Transitions and their target states, (M,) each, as indices into an episode with state ``keys`` (T + 1,).
 
-    ``units`` (T, draws) in [0, 1) decide. A transition never gets its own start state, and no state twice.
+    ``units`` (T, draws) in [0, 1) are the random draws. No transition gets its own start state, or a state twice.
     """
     steps, draws = units.shape
-    assert identity.shape == (steps + 1,), (identity.shape, units.shape)
+    assert keys.shape == (steps + 1,), (keys.shape, units.shape)
     transitions, targets = np.empty(steps * draws, np.int64), np.empty(steps * draws, np.int64)
-    count = _relabel(identity, units, strategy == "future", transitions, targets)
+    count = _relabel(keys, units, strategy == "future", transitions, targets)
     return transitions[:count], targets[:count]

@@ -1,4 +1,4 @@
-"""Priorities in a binary tree whose nodes hold the sums of their children: O(log n) to change and to sample."""
+"""Priorities in a binary tree whose nodes hold the sums of their children: O(log n) updates and samples."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def _update(tree, leaves, indices, priorities):
     for position in range(len(indices)):
         node = leaves + indices[position]
         tree[node] = priorities[position]
-        # Sums are made anew from both children, so that no rounding error builds up over time.
+        # Sums are recomputed from both children, so that rounding errors do not accumulate.
         while node > 1:
             node >>= 1
             tree[node] = tree[2 * node] + tree[2 * node + 1]
@@ -19,12 +19,12 @@ def _update(tree, leaves, indices, priorities):
 
 @kernel
 def _fill(tree, leaves, first, end, priority):
-    """Give the leaves from ``first`` to before ``end`` one priority, making each sum above them anew once."""
+    """Set the leaves ``first`` to ``end - 1`` to one priority, and recompute each sum above them once."""
     low, high = leaves + first, leaves + end
     tree[low:high] = priority
     while low > 1:
         low, high = low >> 1, ((high - 1) >> 1) + 1
-        # Downwards, since leaves may lie on two levels: a node is made after its children.
+        # Backwards, since leaves may lie on two levels: a node is recomputed after its children.
         for node in range(high - 1, low - 1, -1):
             if node < leaves:
                 tree[node] = tree[2 * node] + tree[2 * node + 1]
@@ -42,7 +42,7 @@ def _find(tree, leaves, masses, indices):
         mass, node = masses[position], 1
         while node < leaves:
             node *= 2
-            # The second condition keeps rounding from leading into an empty half.
+            # The second condition keeps rounding errors from selecting an empty half.
             if mass >= tree[node] and tree[node + 1] > 0.0:
                 mass -= tree[node]
                 node += 1
@@ -72,12 +72,12 @@ class SumTree:
         return self._tree[self.capacity + indices]
 
     def update(self, indices: Array, priorities: Array) -> None:
-        """Change the priorities at ``indices`` (B,); of an index named twice the last one counts."""
+        """Set the priorities at ``indices`` (B,); the last one counts where an index is repeated."""
         assert indices.shape == priorities.shape, (indices.shape, priorities.shape)
         _update(self._tree, self.capacity, indices, priorities)
 
     def fill(self, first: int, count: int, priority: float) -> None:
-        """Give ``count`` neighbours from ``first`` on, around the end, the same priority."""
+        """Set ``count`` consecutive priorities from ``first``, wrapping around, to the same value."""
         end = min(first + count, self.capacity)
         if count:
             _fill(self._tree, self.capacity, first, end, priority)
@@ -85,9 +85,9 @@ class SumTree:
             _fill(self._tree, self.capacity, 0, first + count - end, priority)
 
     def sample(self, units: Array) -> Array:
-        """(B,) indices by priority; ``units`` (B,) in [0, 1) are spread over B equal parts of the whole mass.
+        """(B,) indices by priority, stratified: ``units`` (B,) in [0, 1) are positions in B equal parts of the total.
 
-        Where the capacity is no power of two, the mass begins with the leaves that lie deepest, not with the first.
+        Unless the capacity is a power of two, the first part covers the deepest leaves, not the first ones.
         """
         masses = (np.arange(len(units)) + units) / len(units) * self.total
         indices = np.empty(len(units), np.int64)
@@ -95,11 +95,11 @@ class SumTree:
         return indices
 
     def state_dict(self, count: int) -> dict[str, Array]:
-        """The first ``count`` priorities; the sums follow from them."""
+        """The first ``count`` priorities, from which the sums follow."""
         return {"priorities": self._tree[self.capacity : self.capacity + count].copy()}
 
     def load_state_dict(self, state: dict[str, Array]) -> None:
-        """Take over saved priorities."""
+        """Load saved priorities."""
         leaves = state["priorities"]
         self._tree[:] = 0.0
         self._tree[self.capacity : self.capacity + len(leaves)] = leaves

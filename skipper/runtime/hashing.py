@@ -1,4 +1,4 @@
-"""Telling states apart by a number."""
+"""Hashes of observations."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from skipper.runtime.jit import kernel
 
 @kernel
 def content_hashes(rows):
-    """(T,) int64 that differ where the observations ``rows`` (T, bytes) do: FNV-1a of their bytes.
+    """(T,) int64 FNV-1a hashes of the bytes of ``rows`` (T, bytes).
 
-    Two of a million different states share one with a probability below 1e-7.
+    Among a million different rows, the probability of any collision is below 1e-7.
     """
     hashes = np.empty(len(rows), np.int64)
     for row in range(len(rows)):

@@ -1,8 +1,7 @@
-"""The decorator of compiled functions, and a cache of them that cannot be stale.
+"""The decorator of compiled functions, with caches that are never stale.
 
 Numba recompiles a cached function when its own file changes, but not when a function that it calls from another file
-does: after an edit, old behaviour could live on unseen. So all caches are dropped whenever any file with kernels has
-changed since they were made.
+changes. So all caches are dropped whenever any file with kernels has changed since they were written.
 """
 
 import contextlib
@@ -17,14 +16,14 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile ``function`` at its first call, and keep the result for later processes."""
-    # As in NumPy, dividing by zero is no error: where it could be one, loops with divisions take three times as long.
-    # And other threads may go on meanwhile.
+    """Compile ``function`` at its first call and cache the result for later processes."""
+    # Division by zero follows NumPy: raising an error would make loops with divisions three times slower.
+    # The global interpreter lock is released, so that other threads can run.
     return numba.njit(function, cache=True, error_model="numpy", nogil=True)
 
 
 def drop_stale_caches(package: Path) -> bool:
-    """Delete the compiled functions of a package whose kernels changed; True where that was needed."""
+    """Delete the compiled functions of a package whose kernels changed; return whether that was needed."""
     sources = [path.read_bytes() for path in sorted(package.rglob("*.py"))]
     digest = hashlib.sha256(b"".join(source for source in sources if b"skipper.runtime.jit" in source)).hexdigest()[:16]
     stamp = package / "__pycache__" / f"kernels-{digest}.stamp"
@@ -38,5 +37,5 @@ def drop_stale_caches(package: Path) -> bool:
     return True
 
 
-with contextlib.suppress(OSError):  # a package that cannot be written cannot have been edited either
+with contextlib.suppress(OSError):  # a read-only package cannot have been edited either
     drop_stale_caches(_PACKAGE)

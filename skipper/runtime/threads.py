@@ -1,4 +1,4 @@
-"""Making good use of the processor: threads, and memory that is not given back after every operation."""
+"""Threads, and memory that stays in the process between operations."""
 
 import ctypes
 import os
@@ -8,20 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
-import scipy.linalg.cython_blas  # noqa: F401  # so that it is found among the libraries of this process
+import scipy.linalg.cython_blas  # noqa: F401  # loads the library that threadpoolctl must find
 import torch
 from threadpoolctl import ThreadpoolController
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of settings in glibc's malloc.h
 _MEGABYTE = 2**20
-PARTS = 4  # of work for each thread: not all are equally fast
+PARTS = 4  # slices per thread, since not all take equally long
 
 
 def configure_threads(threads: int) -> None:
-    """Let networks use ``threads`` threads, NumPy none of its own, and this process keep the memory that it frees.
+    """Give networks ``threads`` threads and NumPy one, and keep freed memory in this process.
 
-    Networks allocate and free the same megabytes at every step. By default glibc returns them to the system each time,
-    which then clears them anew: up to a third of the time of small convolutions. Elsewhere only threads are set.
+    Networks allocate and free the same megabytes at every step. By default glibc returns them to the system, which
+    clears them each time: up to a third of the time of small convolutions. On other systems only threads are set.
     """
     _product_libraries().limit(limits=1)
     torch.set_num_threads(threads)  # after that: on some systems the two share one setting
@@ -32,20 +32,20 @@ def configure_threads(threads: int) -> None:
             malloc_settings(_TRIM_THRESHOLD, 512 * _MEGABYTE)
 
 
-def shared(work: Callable[[slice], object], rows: int, block: int) -> None:
-    """Do ``work`` on all of so many rows, by as many threads as networks may use.
+def run_parallel(work: Callable[[slice], object], rows: int, block: int) -> None:
+    """Run ``work`` on slices of ``rows`` rows, in as many threads as networks may use.
 
-    For compiled functions, which let other threads run meanwhile. Threads get whole blocks of so many rows, so what
-    comes out does not depend on their number.
+    For compiled functions, which release the interpreter lock. Each slice holds whole blocks of ``block`` rows, so the
+    result does not depend on the number of threads.
     """
     threads, blocks = torch.get_num_threads(), -(-rows // block)
-    with _products_alone():
+    with _single_threaded_products():
         if min(threads, blocks) <= 1:
             work(slice(0, rows))
             return
         parts = min(PARTS * threads, blocks)
-        ends = [min(blocks * part // parts * block, rows) for part in range(parts + 1)]
-        list(_pool(threads).map(work, map(slice, ends, ends[1:])))
+        bounds = [min(blocks * part // parts * block, rows) for part in range(parts + 1)]
+        list(_pool(threads).map(work, map(slice, bounds, bounds[1:])))
 
 
 @cache
@@ -53,17 +53,16 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="skipper")
 
 
-def _products_alone() -> AbstractContextManager[object]:
-    """In it, matrix products of compiled functions have no threads: these would stand in the way of ours."""
+def _single_threaded_products() -> AbstractContextManager[object]:
+    """A context in which matrix products of compiled functions use one thread each, not competing with ours."""
     libraries = _product_libraries()
     if all(library.num_threads == 1 for library in libraries.lib_controllers):
-        return nullcontext()  # as after configure_threads; to set it takes longer than to see it
+        return nullcontext()  # as after configure_threads; checking is faster than setting
     return libraries.limit(limits=1)
 
 
-if hasattr(
-    os, "register_at_fork"
-):  # a copy of the pool would have no threads, and work given to it would wait for ever
+# A forked copy of the pool has no threads: its work would never finish.
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
@@ -73,7 +72,7 @@ def _product_libraries() -> ThreadpoolController:
 
 
 def peak_memory_mb() -> float:
-    """The most memory that this process ever held, in MB."""
+    """Peak memory of this process, in MB."""
     import resource  # not on every system
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -81,7 +81,7 @@ def load(
     """
     path = Path(path)
     config = read_config(path)
-    weights = read_weights(path, config)
+    weights = read_weights(path)
     kind = agent_kind(config.agent)
     if agent is not None:
         config = as_variant(config, agent)

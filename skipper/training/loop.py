@@ -1,12 +1,15 @@
-"""Acting and learning in turn, for any ``Learner``; nothing here evaluates, prints or writes."""
+"""The loop of acting and learning, for any ``Learner``; evaluation and recording are outside."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from skipper.config import LearningConfig
-from skipper.types import Array, Learner, TimeStep, Transition, Worlds
+from skipper.types import Array, Learner, Stage, StagedLearner, TimeStep, Transition, Worlds
+
+ONE_STAGE = (Stage("training", sys.maxsize, charged=True),)
 
 
 def rewarded_end(reward: Array, terminated: Array) -> Array:
@@ -16,7 +19,10 @@ def rewarded_end(reward: Array, terminated: Array) -> Array:
 
 
 class Loop:
-    """Environments in lockstep, and the learner's updates at a fixed ratio to their steps."""
+    """Steps environments in lockstep, and updates the learner at a fixed ratio to their steps.
+
+    ``step`` counts the environment steps that are charged to the run; ``uncharged`` those of the other stages.
+    """
 
     def __init__(
         self,
@@ -26,18 +32,28 @@ class Loop:
         seed: int,
         success: Callable[[Array, Array], Array] = rewarded_end,
     ) -> None:
-        """``success`` says which steps solved their task, given rewards and terminations."""
+        """``success`` says which steps solved their tasks, from rewards and terminations."""
         self.learner, self.envs, self.config, self._success = learner, envs, config, success
-        self.step = self.updates = 0
+        self.stages = learner.stages() if isinstance(learner, StagedLearner) else ONE_STAGE
+        self.step = self.uncharged = self.updates = 0
+        self.stage = self._stage_steps = 0  # index of the stage, and environment steps in it
         self.outcomes = {"episodes": 0, "successes": 0}  # since they were last taken
         observation, info = envs.reset(seed=seed)
         self._timestep = TimeStep(observation, info["goal"], np.ones(envs.num_envs, bool))
 
+    @property
+    def all_steps(self) -> int:
+        """Environment steps of all stages."""
+        return self.step + self.uncharged
+
     def advance(self) -> list[Mapping[str, float]]:
-        """One step of every environment, and the updates that have become due; returns their metrics."""
+        """One step of every environment, and the updates that are due; returns their metrics."""
+        self._begin_stage_when_due()
+        # Act, and step the environments.
         now = self._timestep
         action = self.learner.act(now).action
         observation, reward, terminated, truncated, info = self.envs.step(action)
+        # A transition ends in the last observation of its episode, not in the first one of the next.
         ended = terminated | truncated
         next_observation = observation.copy()
         if ended.any():
@@ -45,13 +61,27 @@ class Loop:
         transition = Transition(now.observation, action, reward, next_observation, terminated, truncated)
         self.learner.observe(transition)
         self._timestep = TimeStep(observation, info["goal"], ended)
-        self.step += len(action)
-        self.outcomes["episodes"] += int(ended.sum())
-        self.outcomes["successes"] += int(self._success(reward, terminated).sum())
+        self._count(len(action), int(ended.sum()), int(self._success(reward, terminated).sum()))
         return self._learn()
 
+    def _begin_stage_when_due(self) -> None:
+        """Begin the first stage, or the next one when the budget of the current one is used up."""
+        if self._stage_steps >= self.stages[self.stage].steps and self.stage + 1 < len(self.stages):
+            self.stage, self._stage_steps = self.stage + 1, 0
+        if self._stage_steps == 0 and isinstance(self.learner, StagedLearner):
+            self.learner.begin_stage(self.stages[self.stage].name)
+
+    def _count(self, steps: int, episodes: int, successes: int) -> None:
+        self._stage_steps += steps
+        if self.stages[self.stage].charged:
+            self.step += steps
+        else:
+            self.uncharged += steps
+        self.outcomes["episodes"] += episodes
+        self.outcomes["successes"] += successes
+
     def _learn(self) -> list[Mapping[str, float]]:
-        due = int(max(self.step - self.config.learning_starts, 0) / self.config.steps_per_update)
+        due = int(max(self.all_steps - self.config.learning_starts, 0) / self.config.steps_per_update)
         metrics = []
         while self.updates < due and self.learner.ready():
             metrics.append(self.learner.learn())
@@ -59,7 +89,7 @@ class Loop:
         return metrics
 
     def take_outcomes(self) -> dict[str, int]:
-        """Episodes and successes since this was last called."""
+        """Episodes and successes since the last call."""
         taken, self.outcomes = self.outcomes, {"episodes": 0, "successes": 0}
         return taken
 
@@ -70,7 +100,9 @@ class Loop:
             "envs": self.envs.state_dict(),
             "timestep": dict(self._timestep._asdict()),
             "step": self.step,
+            "uncharged": self.uncharged,
             "updates": self.updates,
+            "stage": {"index": self.stage, "steps": self._stage_steps},
             "outcomes": dict(self.outcomes),
         }
 
@@ -79,4 +111,6 @@ class Loop:
         self.learner.load_state_dict(state["learner"])
         self.envs.load_state_dict(state["envs"])
         self._timestep = TimeStep(**state["timestep"])
-        self.step, self.updates, self.outcomes = state["step"], state["updates"], dict(state["outcomes"])
+        self.step, self.uncharged, self.updates = state["step"], state["uncharged"], state["updates"]
+        self.stage, self._stage_steps = state["stage"]["index"], state["stage"]["steps"]
+        self.outcomes = dict(state["outcomes"])

@@ -86,9 +86,9 @@ class Run:
         self.loop = Loop(learner, envs, config.learning, env_seed, family.success)
         self._updates: list[Mapping[str, float]] = []  # metrics that were not read yet
         self._sums: dict[str, Any] = {}  # sum and count of each metric since the last record
-        self._saved = -1  # step of the newest checkpoint
+        self._saved = -1  # environment steps of all stages at the newest checkpoint
         self.recorder = self._restore()
-        self._clock, self._clock_step = time.monotonic(), self.loop.step
+        self._clock, self._clock_step = time.monotonic(), self.loop.all_steps
 
     def _restore(self) -> Recorder:
         """Continue from the newest valid checkpoint, if there is one."""
@@ -104,7 +104,7 @@ class Run:
             self.display.say(f"refused: {reason}; using the checkpoint before it")
         if not found:
             return Recorder(self.folder.path, None, 0)
-        self._saved = self.loop.step
+        self._saved = self.loop.all_steps
         self.display.say(f"continuing at step {self.loop.step:,}")
         return recorders[-1]
 
@@ -112,27 +112,28 @@ class Run:
         """Train until the end or a request to stop; True at the end."""
         if self.loop.step >= self.config.steps:
             return True
-        if self.loop.step == 0:
+        if self.loop.all_steps == 0:
             self._evaluate()
         while self.loop.step < self.config.steps and not stop.asked:
-            before = self.loop.step
+            # Evaluations follow the charged steps; records and checkpoints those of all stages.
+            charged, every_step = self.loop.step, self.loop.all_steps
             updates = self.loop.advance()
-            self._record(before, updates)
-            if self._passed(before, self.config.evaluation.evaluate_every):
+            self._record(every_step, updates)
+            if self._passed(charged, self.loop.step, self.config.evaluation.evaluate_every):
                 self._evaluate()
-            if self._passed(before, self.config.checkpoint_every):
+            if self._passed(every_step, self.loop.all_steps, self.config.checkpoint_every):
                 self._save()
-        if self._saved != self.loop.step:
+        if self._saved != self.loop.all_steps:
             self._save()
         return self.loop.step >= self.config.steps
 
-    def _passed(self, before: int, every: int) -> bool:
+    def _passed(self, before: int, now: int, every: int) -> bool:
         """Whether the last step passed a multiple of ``every`` or reached the end."""
-        return before // every < self.loop.step // every or self.loop.step >= self.config.steps
+        return before // every < now // every or self.loop.step >= self.config.steps
 
     def _record(self, before: int, updates: list[Mapping[str, float]]) -> None:
         self._updates += updates
-        if not self._passed(before, self.config.record_every):
+        if not self._passed(before, self.loop.all_steps, self.config.record_every):
             self.display.progress(self.loop.step, {})
             return
         self._sum_up()
@@ -143,11 +144,13 @@ class Run:
         values = {name: total / number for name, (total, number) in self._sums.items()} | {
             "episodes": outcomes["episodes"],
             "episode_success": outcomes["successes"] / max(outcomes["episodes"], 1),
-            "steps_per_s": (self.loop.step - self._clock_step) / seconds,
+            "steps_per_s": (self.loop.all_steps - self._clock_step) / seconds,
             "updates_per_s": count / seconds,
             "seconds": seconds,
         }
-        self._sums, self._clock, self._clock_step = {}, now, self.loop.step
+        if len(self.loop.stages) > 1:
+            values |= {"stage": float(self.loop.stage), "uncharged_steps": float(self.loop.uncharged)}
+        self._sums, self._clock, self._clock_step = {}, now, self.loop.all_steps
         self.recorder.metrics(self.loop.step, values)
         self.display.progress(self.loop.step, values)
 
@@ -169,8 +172,8 @@ class Run:
     def _save(self) -> None:
         self._sum_up()
         state = {"loop": self.loop.state_dict(), "sums": dict(self._sums), "recorder": self.recorder.position()}
-        self.folder.save_checkpoint(self.loop.step, state)
-        self._saved = self.loop.step
+        self.folder.save_checkpoint(self.loop.all_steps, state)
+        self._saved = self.loop.all_steps
 
 
 def train(config: RunConfig, out: Path, display: Display | None = None, stop: Stop | None = None) -> bool:

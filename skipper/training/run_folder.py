@@ -1,17 +1,18 @@
-"""The run folder, the same for every agent: configuration, records, weights, checkpoints; and who may write it."""
+"""The run folder, the same for every agent: configuration, records, weights and checkpoints, with one writer."""
 
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from filelock import FileLock, Timeout
 
 from skipper.config import RunConfig
-from skipper.schema import SCHEMA, content_hash, differences, to_dict
+from skipper.schema import SCHEMA, content_hash, differences, digest, to_dict
 from skipper.training.configure import parse_config
+from skipper.training.migrate_state import migrate
 from skipper.training.state_file import DamagedFileError, read_state, write_atomically, write_state
 from skipper.types import Array
 
@@ -19,12 +20,20 @@ CONFIG, WEIGHTS, CHECKPOINTS = "config.json", "weights.safetensors", "checkpoint
 KEPT = 2  # checkpoints
 
 
+class Stamp(NamedTuple):
+    """A run's configuration, and the identity that its weights and checkpoints carry."""
+
+    config: RunConfig
+    run: str
+    schema: int
+
+
 class RunFolder:
     """Owns a run folder for writing, one process at a time."""
 
     def __init__(self, path: Path, config: RunConfig) -> None:
         self.path, self.config = path, config
-        self._hash = content_hash(config)
+        self._stamp = Stamp(config, content_hash(config), SCHEMA)
         self._lock = FileLock(path / ".lock", timeout=0)
 
     def __enter__(self) -> "RunFolder":
@@ -46,7 +55,7 @@ class RunFolder:
         self._lock.release()
 
     def _claim(self) -> None:
-        """Write the configuration into a new folder; an old one must hold the same."""
+        """Write the configuration into a new folder; an existing one must hold the same."""
         if not (self.path / CONFIG).exists():
             # A process may have died between making the folder and writing its configuration.
             foreign = {path.name for path in self.path.iterdir()} - {".lock", f".{CONFIG}.partial"}
@@ -56,8 +65,8 @@ class RunFolder:
                 )
             text = config_text(self.config)
             write_atomically(self.path / CONFIG, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-        other = read_config(self.path)
-        if changed := differences(other, self.config):
+        self._stamp = read_stamp(self.path)
+        if changed := differences(self._stamp.config, self.config):
             raise ValueError(f"{self.path} holds a run with another configuration ({'; '.join(changed)})")
         (self.path / CHECKPOINTS).mkdir(exist_ok=True)
         for torn in (self.path / CHECKPOINTS).glob(".*.partial"):  # left by a process that was killed while writing
@@ -65,12 +74,12 @@ class RunFolder:
 
     def save_weights(self, step: int, weights: dict[str, Array]) -> None:
         """What acting needs, overwriting older weights."""
-        state = {"run": self._hash, "step": step, "weights": weights}
+        state = {"run": self._stamp.run, "step": step, "weights": weights}
         write_state(self.path / WEIGHTS, "weights", state)
 
     def save_checkpoint(self, step: int, state: dict[str, Any]) -> None:
         """All that resuming needs; only the last few are kept."""
-        entry = {"run": self._hash, "step": step, "state": state}
+        entry = {"schema": SCHEMA, "run": self._stamp.run, "step": step, "state": state}
         write_state(self._checkpoint(step), "checkpoint", entry)
         for old in sorted((self.path / CHECKPOINTS).glob("step-*.safetensors"))[:-KEPT]:
             old.unlink()
@@ -78,7 +87,7 @@ class RunFolder:
     def restore_latest(self, restore: Callable[[dict[str, Any]], None]) -> tuple[bool, list[str]]:
         """Hand the newest checkpoint that can be trusted to ``restore``.
 
-        Returns whether there was one, and why newer ones were refused; those are put aside, so that they do not
+        Returns whether there was one, and why newer ones were refused; those are renamed, so that they do not
         outlive the good ones. Where all are refused nothing is touched.
         """
         refused: dict[Path, str] = {}
@@ -98,20 +107,26 @@ class RunFolder:
         return False, []
 
     def _read_checkpoint(self, path: Path) -> dict[str, Any]:
-        entry = read_entry(path, "checkpoint", {"run": str, "step": int, "state": dict})
-        if entry["run"] != self._hash:
+        entry = read_state(path, "checkpoint")
+        schema = entry.pop("schema", 1)  # the first schema had no number
+        _check_entry(path, "checkpoint", entry, {"run": str, "step": int, "state": dict})
+        if entry["run"] != self._stamp.run:
             raise DamagedFileError(f"{path} belongs to another run")
         if path != self._checkpoint(entry["step"]):
             raise DamagedFileError(f"{path} is the checkpoint of step {entry['step']} under another name")
-        state: dict[str, Any] = entry["state"]
-        return state
+        return migrate(entry["state"], schema)
 
     def _checkpoint(self, step: int) -> Path:
         return self.path / CHECKPOINTS / f"step-{step:012d}.safetensors"
 
 
 def read_config(path: Path) -> RunConfig:
-    """The configuration of the run in a folder."""
+    """The configuration of the run in a folder, of any version."""
+    return read_stamp(path).config
+
+
+def read_stamp(path: Path) -> Stamp:
+    """The configuration and the identity of the run in a folder, of any version."""
     file = path / CONFIG
     try:
         text = file.read_text(encoding="utf-8")
@@ -120,24 +135,34 @@ def read_config(path: Path) -> RunConfig:
         raise ValueError(f"{path} is not a run folder: it has no {CONFIG}") from None
     except (ValueError, OSError, RecursionError) as error:
         raise DamagedFileError(f"{file} cannot be read: {type(error).__name__}") from None
-    if not isinstance(entry, dict) or entry.keys() - {"schema"} != {"hash", "config"}:
-        raise DamagedFileError(f"{file} is no configuration: it needs 'hash' and 'config'")
-    config = parse_config(entry["config"], entry.get("schema", 1), str(file))
-    if entry.get("schema", 1) == SCHEMA and text != config_text(config):
-        raise DamagedFileError(f"{file} was changed: its content does not match its hash")
-    return config
+    if not isinstance(entry, dict) or not {"hash", "config"} <= entry.keys() <= {"schema", "hash", "digest", "config"}:
+        raise DamagedFileError(f"{file} is no configuration: it needs 'schema', 'hash', 'digest' and 'config'")
+    schema = entry.get("schema", 1)
+    if type(schema) is not int or not 1 <= schema <= SCHEMA:
+        raise ValueError(f"{file} has schema {schema!r:.20}; this version of the program reads 1 to {SCHEMA}")
+    # To the byte: what was edited by hand may not be what its author meant. In schema 1 the hash was the digest.
+    recorded = entry["hash"] if schema == 1 else entry.get("digest")
+    if recorded != digest(entry["config"]) or text != _json_text(entry):
+        raise DamagedFileError(f"{file} was changed: its content does not match its digest")
+    return Stamp(parse_config(entry["config"], schema, str(file)), str(entry["hash"]), schema)
 
 
 def config_text(config: RunConfig) -> str:
     """What ``config.json`` holds."""
-    return json.dumps({"schema": SCHEMA, "hash": content_hash(config), "config": to_dict(config)}, indent=2) + "\n"
+    values = to_dict(config)
+    entry = {"schema": SCHEMA, "hash": content_hash(config), "digest": digest(values), "config": values}
+    return _json_text(entry)
 
 
-def read_weights(path: Path, config: RunConfig) -> dict[str, Array]:
+def _json_text(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, indent=2) + "\n"
+
+
+def read_weights(path: Path) -> dict[str, Array]:
     """The weights of the run in a folder, which must be those of its configuration."""
-    entry = read_entry(path / WEIGHTS, "weights", {"run": str, "step": int, "weights": dict})
-    old = json.loads((path / CONFIG).read_text(encoding="utf-8"))["hash"]
-    if entry["run"] not in (content_hash(config), old):
+    entry = read_state(path / WEIGHTS, "weights")
+    _check_entry(path / WEIGHTS, "weights", entry, {"run": str, "step": int, "weights": dict})
+    if entry["run"] != read_stamp(path).run:
         raise DamagedFileError(f"{path / WEIGHTS} belongs to another run than {path / CONFIG}")
     weights: dict[str, Array] = entry["weights"]
     if not all(isinstance(array, np.ndarray) for array in weights.values()):
@@ -145,9 +170,7 @@ def read_weights(path: Path, config: RunConfig) -> dict[str, Array]:
     return weights
 
 
-def read_entry(path: Path, kind: str, wanted: dict[str, type]) -> dict[str, Any]:
-    """A verified file whose fields are the wanted ones, of the wanted types."""
-    entry = read_state(path, kind)
+def _check_entry(path: Path, kind: str, entry: dict[str, Any], wanted: dict[str, type]) -> None:
+    """Refuse a verified file whose fields are not the wanted ones, of the wanted types."""
     if {name: type(value) for name, value in entry.items()} != wanted:
         raise DamagedFileError(f"{path} does not hold what a {kind} of this version holds")
-    return entry

@@ -1,7 +1,7 @@
-"""Files that know whether they are whole: nested states in safetensors, with a digest of all they hold.
+"""Files that detect damage: nested states in safetensors, with a digest of their whole content.
 
-A state is a tree of dictionaries whose leaves are arrays or JSON values. Arrays become tensors of the file; the tree
-itself, with their names in their places, and the digest go into its header. Nothing is ever unpickled.
+A state is a tree of dictionaries whose leaves are arrays or JSON values. Arrays become tensors of the file; the tree,
+with tensor names in place of arrays, and the digest go into its header. Nothing is ever unpickled.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ _HEADER = "skipper"  # a single metadata entry: with several, their order in the
 
 
 class DamagedFileError(ValueError):
-    """A file is torn, changed, or not what its place says."""
+    """A file is torn, was changed, or holds something else than its name says."""
 
 
 def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
-    """Write a state so that either all of it or nothing of it is there, whatever happens meanwhile."""
+    """Write a state atomically: after any interruption, either all of it is there or nothing."""
     arrays: dict[str, Array] = {}
     tree = json.dumps(_split(state, "", arrays), sort_keys=True, allow_nan=False)
     header = json.dumps({"kind": kind, "digest": _digest(kind, tree, arrays), "tree": tree})
@@ -34,7 +34,7 @@ def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
 
 
 def read_state(path: Path, kind: str) -> dict[str, Any]:
-    """Read back a state, or say in one line why it cannot be trusted."""
+    """Read a state, or raise an error of one line that says why it cannot be trusted."""
     try:
         header, arrays = _load(path)
         found, tree = header["kind"], header["tree"]

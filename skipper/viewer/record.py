@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skipper.envs.registry import Family, TaskSet
-from skipper.planning.proxy import EdgeStatus
+from skipper.planning.prune import EdgeStatus
 from skipper.training.evaluate import Moment, rollout
 from skipper.types import Agent, Array, Decision, GraphView, PlanView
 

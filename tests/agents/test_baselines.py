@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skipper.agents.baselines import OptimalAgent, RandomAgent
-from skipper.agents.registry import LEARNERS, Ingredients, learner_kind, make_fixed
+from skipper.agents.registry import KINDS, agent_kind, make_baseline
 from skipper.types import EnvironmentSpec, TimeStep
 
 
@@ -34,20 +34,20 @@ def test_the_random_agent_is_uniform_and_decided_by_its_generator():
 
 def test_agents_are_made_by_name():
     spec = EnvironmentSpec((3, 3, 2), (11, 6), 7, 10, oracle=FakeOracle())
-    given = Ingredients(spec, np.random.default_rng(0))
+    given = spec, np.random.default_rng(0)
     for name in ("optimal", "random"):
-        assert make_fixed(name, given).act(timestep(5)).action.shape == (5,)
-    assert make_fixed("random", given).act(timestep(500)).action.max() == 6
+        assert make_baseline(name, *given).act(timestep(5)).action.shape == (5,)
+    assert make_baseline("random", *given).act(timestep(500)).action.max() == 6
     with pytest.raises(ValueError, match="available: optimal, random, skipper-oracle; did you mean 'random'"):
-        make_fixed("randm", given)
+        make_baseline("randm", *given)
     with pytest.raises(ValueError, match="must be trained first"):
-        make_fixed("modelfree", given)
+        make_baseline("modelfree", *given)
 
 
 def test_learning_agents_are_found_by_name():
-    for name in LEARNERS:
-        assert callable(learner_kind(name).train)
+    for name in KINDS:
+        assert callable(agent_kind(name).load().train)
     with pytest.raises(ValueError, match="did you mean 'modelfree'"):
-        learner_kind("model-free")
+        agent_kind("model-free").load()
     with pytest.raises(ValueError, match="does not learn; trainable: modelfree, skipper"):
-        learner_kind("random")
+        agent_kind("random").load()

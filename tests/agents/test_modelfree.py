@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.learning_core import EpsilonGreedy, explore, linear_epsilon, named_rng
+from skipper.agents.exploration import EpsilonGreedy
+from skipper.agents.learning_core import named_rng
 from skipper.agents.modelfree import ModelFreeAgent, ValueNetwork, play_modelfree
-from skipper.agents.optimizer import NotFiniteError, Optimizer
-from skipper.config import LearningConfig, NetworkConfig, ReplayConfig
+from skipper.config import NetworkConfig, ReplayConfig
 from skipper.nets.heads import PairwiseHead, distance_support
-from skipper.presets import DEBUG
+from skipper.training.configure import configure
 from skipper.types import EnvironmentSpec, TimeStep, Transition
 
 SPEC = EnvironmentSpec((4, 4, 2), (11, 6), 4, 10)
+DEBUG = configure("debug", "modelfree")
 CONFIG = replace(
     DEBUG, environments=2, replay=ReplayConfig(capacity=100), learning=replace(DEBUG.learning, target_update_every=10)
 )
@@ -30,22 +31,6 @@ def feed(agent: ModelFreeAgent, steps: int = 12, seed: int = 0) -> None:
         agent.observe(
             Transition(observation(rng), rng.integers(4, size=2), reward, observation(rng), ends, ~ends & False)
         )
-
-
-def test_epsilon_falls_linearly():
-    config = LearningConfig(epsilon_start=1.0, epsilon_end=0.2, epsilon_steps=100)
-    assert [linear_epsilon(config, step) for step in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.6, 0.2, 0.2])
-
-
-def test_exploration_replaces_its_share_of_actions():
-    explored = explore(np.full(100_000, 3), 0.4, 4, np.random.default_rng(0))
-    assert (explored == 3).mean() == pytest.approx(0.7, abs=0.01)
-    assert (explore(np.arange(4), 0.0, 4, np.random.default_rng(0)) == np.arange(4)).all()
-
-
-def test_streams_are_named():
-    assert named_rng(0, "act").random() == named_rng(0, "act").random()
-    assert len({named_rng(seed, name).random() for seed in (0, 1) for name in ("act", "sample")}) == 4
 
 
 def test_actions_are_those_of_the_highest_value():
@@ -69,9 +54,7 @@ def test_the_target_is_the_double_dqn_return(monkeypatch):
     with torch.no_grad():
         for parameter in agent.core.target_network.parameters():
             parameter.mul_(1.3)
-    batch = agent.core.experience.replay.sample(
-        64, 0.4, named_rng(CONFIG.seed, "sample")
-    )  # the batch of the first update
+    batch = agent._sampler.sample(64, 0.4, named_rng(CONFIG.seed, "sample"))  # the batch of the first update
     with torch.no_grad():
         after = torch.from_numpy(batch.next_observation)
         chosen = agent.core.network.values(after).argmax(-1)
@@ -103,9 +86,9 @@ def test_learning_fits_a_fixed_memory():
 def test_priorities_follow_the_losses():
     agent = ModelFreeAgent(CONFIG, SPEC)
     feed(agent)
-    before = agent.core.experience.replay.state_dict()["priorities"].copy()
+    before = agent.state_dict()["sampler"]["priorities"].copy()
     agent.learn()
-    after = agent.core.experience.replay.state_dict()["priorities"]
+    after = agent.state_dict()["sampler"]["priorities"]
     assert (before != after).any()
     assert len(np.unique(after)) > 3
 
@@ -175,17 +158,6 @@ def test_playing_with_saved_weights_is_the_same_policy():
         play_modelfree(CONFIG, SPEC, wrong, np.random.default_rng(0))
 
 
-def test_the_optimiser_clips_gradients_by_value_and_refuses_what_is_not_finite():
-    network = torch.nn.Linear(1, 1, bias=False)
-    network.weight.data.fill_(1.0)
-    optimizer = Optimizer(network, LearningConfig(learning_rate=0.1, gradient_clip=0.5))
-    optimizer.step((network.weight * 100.0).sum())
-    (state,) = optimizer.state_dict().values()
-    assert state["mean"].item() == pytest.approx(0.1 * 0.5)  # a tenth of the clipped gradient
-    with pytest.raises(NotFiniteError, match="became nan"):
-        optimizer.step(network.weight.sum() * float("nan"))
-
-
 def test_pessimistic_heads_begin_at_their_worst():
     seen = torch.from_numpy(observation(np.random.default_rng(0), 20))
     hopeful, gloomy = (ValueNetwork(NetworkConfig(pessimistic_heads=flag), SPEC).values(seen) for flag in (False, True))
@@ -195,21 +167,12 @@ def test_pessimistic_heads_begin_at_their_worst():
     assert far.expectation(far(torch.randn(5, 4), torch.randn(5, 4))).min() > 15
 
 
-def test_gradients_that_are_not_finite_change_nothing():
-    network = torch.nn.Linear(1, 1, bias=False)
-    optimizer = Optimizer(network, LearningConfig())
-    before = network.weight.item()
-    with pytest.raises(NotFiniteError, match="gradient"):
-        optimizer.step((network.weight - network.weight.detach()).abs().sqrt().sum())  # finite, with an infinite slope
-    assert network.weight.item() == before
-
-
 def test_the_loss_is_weighted_per_sample_and_taken_actions_only_and_priorities_are_not_weighted(monkeypatch):
     agent = ModelFreeAgent(CONFIG, SPEC)
     feed(agent)
-    replay = agent.core.experience.replay
-    replay.update(np.arange(24), np.linspace(0.01, 5.0, 24))
-    batch = replay.sample(CONFIG.learning.batch_size, CONFIG.replay.beta, named_rng(CONFIG.seed, "sample"))
+    sampler = agent._sampler
+    sampler.update_priorities(np.arange(24), np.linspace(0.01, 5.0, 24))
+    batch = sampler.sample(CONFIG.learning.batch_size, CONFIG.replay.beta, named_rng(CONFIG.seed, "sample"))
     seen = {}
     real = __import__("skipper.agents.modelfree", fromlist=["scalar_loss"]).scalar_loss
 
@@ -218,7 +181,7 @@ def test_the_loss_is_weighted_per_sample_and_taken_actions_only_and_priorities_a
         return seen["losses"]
 
     monkeypatch.setattr("skipper.agents.modelfree.scalar_loss", spy)
-    monkeypatch.setattr(agent.core, "sample", lambda: batch)
+    monkeypatch.setattr(agent.core, "sample", lambda _: batch)
     with torch.no_grad():
         logits = agent.core.network(torch.from_numpy(batch.observation))
     loss = agent.learn()["loss"]
@@ -228,7 +191,7 @@ def test_the_loss_is_weighted_per_sample_and_taken_actions_only_and_priorities_a
     assert batch.weight.min() < 0.9
     assert loss == pytest.approx(float((losses * batch.weight).mean()), rel=1e-5)
     # Of a sample that was drawn twice both losses are the same.
-    priorities = replay.state_dict()["priorities"][batch.places]
+    priorities = sampler.state_dict()["priorities"][batch.leaf]
     np.testing.assert_allclose(priorities, (losses.astype(np.float64) + 1e-6) ** 0.6, rtol=1e-4)
 
 
@@ -236,10 +199,8 @@ def test_importance_weights_reach_full_strength_at_the_end(monkeypatch):
     agent = ModelFreeAgent(CONFIG, SPEC)
     feed(agent)
     betas = []
-    real = agent.core.experience.replay.sample
-    monkeypatch.setattr(
-        agent.core.experience.replay, "sample", lambda batch, beta, rng: betas.append(beta) or real(batch, beta, rng)
-    )
+    real = agent._sampler.sample
+    monkeypatch.setattr(agent._sampler, "sample", lambda batch, beta, rng: betas.append(beta) or real(batch, beta, rng))
     for step in (0, CONFIG.steps // 2, CONFIG.steps, 10 * CONFIG.steps):
         agent.core.steps = step
         agent.learn()
@@ -257,13 +218,3 @@ def test_copies_of_the_network_keep_their_rhythm_over_a_resume():
     assert (other.core.target_network.state_dict()["head.layers.0.weight"] == before).all()
     feed(other, steps=1)  # 20
     assert not (other.core.target_network.state_dict()["head.layers.0.weight"] == before).all()
-
-
-def test_adam_is_the_configured_one():
-    network = torch.nn.Linear(2, 1, bias=False)
-    network.weight.data.zero_()
-    optimizer = Optimizer(network, LearningConfig(learning_rate=0.1, adam_epsilon=0.5, gradient_clip=0.3))
-    optimizer.step((network.weight * torch.tensor([[0.2, 50.0]])).sum())
-    # The first step of Adam is lr * g / (|g| + eps), each entry clipped on its own.
-    expected = torch.tensor([[-0.1 * 0.2 / 0.7, -0.1 * 0.3 / 0.8]])
-    torch.testing.assert_close(network.weight.detach(), expected)

@@ -7,6 +7,7 @@ import pytest
 
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
+from skipper.agents.skipper.vertices import merge_vertices
 from skipper.analysis.oracle_metrics import (
     by_distance,
     estimate_truth,
@@ -21,8 +22,10 @@ from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.oracle import LavaOracle, action_values, reach_truth, shortest_distances
 from skipper.envs.lava.tasks import tasks_from_text, training_tasks
-from skipper.planning.proxy import Edges, merged_vertices, solve
+from skipper.nets.frozen import FrozenNetwork
+from skipper.planning.proxy import solve
 from skipper.training.configure import configure
+from skipper.types import Edges, content_keys
 
 WORLD = LavaConfig(6, 6, max_steps=20)
 TASKS = training_tasks(WORLD, 4, seed=0)
@@ -39,7 +42,8 @@ def policy(world: LavaConfig = WORLD, **planning) -> SkipperPolicy:
         planning=replace(base.planning, match_observations=True, **planning),
     )
     agent = SkipperAgent(config, environment_spec(world))
-    return SkipperPolicy(agent.core.network, config, agent.spec, np.random.default_rng(0))
+    frozen = FrozenNetwork(agent.core.network, config, agent.spec, caching=False)
+    return SkipperPolicy(frozen, config, agent.spec, np.random.default_rng(0))
 
 
 def test_means_are_taken_by_true_distance():
@@ -112,7 +116,7 @@ def problem_with_a_pocket(distance_to_pocket: float):
     """Current state, the pocket, a cell on the way, one off the way, the goal; all edges true but one to the pocket."""
     cells = np.array([0, 20, 12, 3, 24])  # x * 5 + y
     seen = POCKET.observe(np.zeros(5, int), cells)[None]
-    vertices = merged_vertices(seen, np.arange(5)[None])
+    vertices = merge_vertices(seen, np.arange(5)[None], content_keys(seen))
     true = Edges(*LavaOracle(POCKET.world).edges(seen, 0.99))
     distance, discount, reward = (column.copy() for column in true[:3])
     distance[0, 0, 1], discount[0, 0, 1], reward[0, 0, 1] = distance_to_pocket, 0.99, 0.999
@@ -122,7 +126,7 @@ def problem_with_a_pocket(distance_to_pocket: float):
 def test_a_deluded_plan_is_called_so():
     oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_observations=True)
     vertices, edges = problem_with_a_pocket(2.0)
-    deluded = plan_truth(solve(vertices, lambda _: edges, config), oracle, config, 0.99)
+    deluded = plan_truth(solve(vertices, edges, config), oracle, config, 0.99)
     assert deluded["delusional_vertices"] == pytest.approx(1 / 3)
     assert deluded["delusional_target"] == 1.0
     assert deluded["optimal_target"] == 0.0
@@ -131,7 +135,7 @@ def test_a_deluded_plan_is_called_so():
     assert deluded["delusional_edge_error"] == pytest.approx(14 / 6)
 
     vertices, edges = problem_with_a_pocket(np.inf)
-    sane = plan_truth(solve(vertices, lambda _: edges, config), oracle, config, 0.99)
+    sane = plan_truth(solve(vertices, edges, config), oracle, config, 0.99)
     assert sane["delusional_target"] == 0.0
     assert sane["optimal_target"] == 1.0
     assert sane["delusional_edge_error"] == 0.0
@@ -140,7 +144,7 @@ def test_a_deluded_plan_is_called_so():
 def test_a_plan_without_a_target_is_no_good_target():
     oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_observations=True)
     vertices, edges = problem_with_a_pocket(np.inf)
-    lost = solve(vertices, lambda _: edges._replace(distance=np.full((1, 5, 5), 9.0)), config)
+    lost = solve(vertices, edges._replace(distance=np.full((1, 5, 5), 9.0)), config)
     found = plan_truth(lost, oracle, config, 0.99)
     assert found["no_target"] == 1.0
     assert found["optimal_target"] == 0.0

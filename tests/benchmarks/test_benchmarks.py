@@ -14,6 +14,8 @@ from skipper.training.configure import configure
 
 PRETRAINED = Path(__file__).parents[2] / "pretrained"
 
+pytestmark = pytest.mark.usefixtures("short_benchmarks")
+
 
 def test_every_rate_and_its_ratio_is_reported():
     rates = bench_world(LavaConfig(5, 5), seconds=0.01)

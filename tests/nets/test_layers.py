@@ -21,7 +21,7 @@ def test_a_cell_is_the_sum_of_its_words():
     assert bag.words[2].weight.grad.sum() == out.numel()
 
 
-def test_with_examples_rare_words_are_loud_and_the_mean_cell_is_zero():
+def test_with_examples_rare_words_have_large_vectors_and_the_mean_cell_is_zero():
     examples = torch.ones(5, 6, 6, 2, dtype=torch.uint8)
     examples[:, 2, 3, 0] = 10  # one cell of 36
     with seeded_initialisation(0):
@@ -68,13 +68,13 @@ def test_the_encoder_keeps_the_grid():
 
 @pytest.mark.parametrize("words", [3, 12])
 def test_the_encoder_folds_words_into_its_first_convolution(words):
-    """Few words take the short way and many the plain one; numbers and gradients are those of the plain one."""
+    """Few words are folded and many are not; numbers and gradients are those of the layers one after the other."""
     with seeded_initialisation(0):
         encoder = StateEncoder((5, 3), 6)
     every = torch.tensor([(one, two) for one in range(5) for two in range(3)], dtype=torch.uint8)
     drawn = torch.from_numpy(np.random.default_rng(0).integers(words, size=(4, 5, 7)))
     state = every[-words:][drawn]
-    found, wanted = encoder(state), encoder.plain(state)
+    found, wanted = encoder(state), encoder.mix(encoder.embed(state))
     torch.testing.assert_close(found, wanted)
     slope = torch.linspace(-1, 1, found.numel()).reshape(found.shape)
     for one, two in zip(

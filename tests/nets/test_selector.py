@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from skipper.config import NetworkConfig, WorldConfig
+from skipper.config import NetworkConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.nets.layers import seeded_initialisation
-from skipper.nets.partial_states import PartialStates
-from skipper.nets.selector import LocalFieldSelector, WholeState
+from skipper.nets.selector import LocalFieldSelector, PartialStates, Selection, WholeState
 from skipper.types import EnvironmentSpec
 
 
@@ -15,20 +15,31 @@ def selector(size=(12, 12), **fields) -> LocalFieldSelector:
         return LocalFieldSelector(6, size, **options)
 
 
-def gradients(module: LocalFieldSelector, state: torch.Tensor, plain: bool) -> list[torch.Tensor]:
+def layer_by_layer(module: LocalFieldSelector, state: torch.Tensor) -> Selection:
+    """The naive twin: attention over all fields as the paper writes it."""
+    fields = module.before(module.fields(state).flatten(2).transpose(1, 2))  # (B, F, D)
+    scores = module.key(fields) @ module.query * module.query.shape[0] ** -0.5
+    best, chosen = scores.topk(module.top, dim=-1)  # (B, k)
+    weights = best.softmax(-1)
+    index = chosen[..., None].expand(-1, -1, fields.shape[-1])
+    mixed = (weights[..., None] * module.value(fields).gather(1, index)).sum(1)
+    return Selection(torch.relu(module.after(mixed)), chosen, weights)
+
+
+def gradients(module: LocalFieldSelector, state: torch.Tensor, naive: bool) -> list[torch.Tensor]:
     module.zero_grad()
     state = state.clone().requires_grad_()
-    out = (module.plain if plain else module.select)(state).partial
+    out = (layer_by_layer(module, state) if naive else module.select(state)).partial
     (out * torch.linspace(-1, 1, out.numel()).reshape(out.shape)).sum().backward()
     return [out.detach(), state.grad, *(parameter.grad.clone() for parameter in module.parameters())]
 
 
 @pytest.mark.parametrize("size", [(12, 12), (9, 11), (5, 5)])
-def test_the_fast_form_equals_the_plain_one_with_its_gradients(size):
+def test_selection_equals_the_layers_one_after_the_other_with_gradients(size):
     module = selector(size)
     state = torch.randn(7, 6, *size)
-    for fast, plain in zip(gradients(module, state, False), gradients(module, state, True), strict=True):
-        torch.testing.assert_close(fast, plain, atol=2e-5, rtol=1e-4)
+    for fast, naive in zip(gradients(module, state, False), gradients(module, state, True), strict=True):
+        torch.testing.assert_close(fast, naive, atol=2e-5, rtol=1e-4)
 
 
 def test_without_gradients_it_is_the_same_function():
@@ -91,7 +102,7 @@ def test_configuration_chooses_between_selector_and_ablation():
 
 
 def test_every_field_of_the_configuration_reaches_the_network():
-    spec = environment_spec(WorldConfig())
+    spec = environment_spec(LavaConfig())
     config = NetworkConfig(embedding=6, scaled_start=True, field_size=5, fields=3, partial_width=10)
     module = PartialStates(config, spec)
     assert module.select.fields.weight.shape == (10, 6, 5, 5)

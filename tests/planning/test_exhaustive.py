@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from numba import njit
 
-from skipper.config import PlanningConfig, WorldConfig
+from skipper.config import PlanningConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import training_tasks
-from skipper.planning.proxy import CURRENT, Edges, EdgeStatus, Vertices, merged_vertices, solve
+from skipper.planning.proxy import solve
+from skipper.planning.prune import EdgeStatus
+from skipper.types import CURRENT, Edges, Vertices, content_keys
 
 PROBLEMS = 1000
 TIE = 1e-5
@@ -40,20 +43,24 @@ def worth_of_targets(reward, discount, usable, vertex, edges):
 def random_problems(count: int) -> Vertices:
     """The current state, 30 random reachable states, and the goal, on tasks of the paper's size."""
     rng = np.random.default_rng(0)
-    tasks = training_tasks(WorldConfig(), count, seed=0)
+    tasks = training_tasks(LavaConfig(), count, seed=0)
     reach = tasks.table.start_count
     cells = tasks.table.starts[np.arange(count)[:, None], (rng.random((count, 31)) * reach[:, None]).astype(int)]
     cells = np.concatenate([cells, tasks.table.goal[:, None]], axis=1)
     context = tasks.observe(np.arange(count), cells[:, 0])
     states = LavaScene().place_agent(context, cells)
-    return merged_vertices(states, cells)
+    keys = content_keys(states)
+    present = np.array([[key not in row[:place] for place, key in enumerate(row)] for row in keys.tolist()])
+    present[:, 1:] &= keys[:, 1:] != keys[:, -1:]
+    present[:, -1] = True
+    return Vertices(states, cells, present, keys)
 
 
 @pytest.mark.parametrize("truth", [(), ("edges",)], ids=["cut at 8 steps", "uncut"])
 def test_the_chosen_target_is_optimal(truth):
     vertices, config = random_problems(PROBLEMS), PlanningConfig(oracle_parts=truth)
-    true = Edges(*LavaOracle(WorldConfig()).edges(vertices.observation, 0.99))
-    problem = solve(vertices, lambda _: true, config)
+    true = Edges(*LavaOracle(LavaConfig()).edges(vertices.observation, 0.99))
+    problem = solve(vertices, true, config)
     optimal = 0
     for row in range(PROBLEMS):
         kept = np.flatnonzero(problem.kept[row])

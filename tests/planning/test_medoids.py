@@ -10,7 +10,7 @@ from skipper.planning.medoids import k_medoids
 
 
 def problems(count: int, vertices: int, seed: int = 0) -> np.ndarray:
-    """Distances as an agent sees them: min(D, D^T) of noisy asymmetric ones, cut off at 16."""
+    """Distances as an agent sees them: min(D, D^T) of noisy asymmetric ones, truncated at 16."""
     rng = np.random.default_rng(seed)
     places = rng.uniform(0, 12, size=(count, vertices, 2))
     distance = abs(places[:, :, None] - places[:, None]).sum(-1) * rng.uniform(
@@ -93,5 +93,5 @@ def test_absent_vertices_are_neither_kept_nor_counted():
 
 
 def test_infinite_distances_are_refused():
-    with pytest.raises(AssertionError, match="cut off"):
+    with pytest.raises(AssertionError, match="must be finite"):
         k_medoids(np.full((1, 2, 2), np.inf), np.ones((1, 2), bool), np.zeros((1, 2), bool), 1)

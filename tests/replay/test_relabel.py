@@ -1,6 +1,6 @@
 import numpy as np
 
-from skipper.config import WorldConfig
+from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.tasks import training_tasks
 from skipper.replay.relabel import relabel
 from skipper.runtime.hashing import content_hashes
@@ -15,16 +15,16 @@ def test_equal_observations_are_one_state():
 
 
 def test_states_of_real_tasks_are_told_apart():
-    tasks = training_tasks(WorldConfig(), 50, seed=0)
+    tasks = training_tasks(LavaConfig(), 50, seed=0)
     rows = np.repeat(np.arange(50), 144)
     seen = tasks.observe(rows, np.tile(np.arange(144), 50)).reshape(7200, -1)
     assert len(set(content_hashes(seen).tolist())) == len(np.unique(seen, axis=0)) == 7200
 
 
 def test_targets_come_from_the_episode_but_never_from_the_transitions_own_start():
-    identity = np.array([0, 1, 0, 3, 4])  # the third state is the first one again
+    keys = np.array([0, 1, 0, 3, 4])  # the third state is the first one again
     units = np.random.default_rng(0).random((4, 200))
-    transitions, targets = relabel(identity, units, "episode")
+    transitions, targets = relabel(keys, units, "episode")
     found = {step: set(targets[transitions == step].tolist()) for step in range(4)}
     # States 0 and 2 are the same: whichever comes up first stands for both.
     assert found[0] == {1, 3, 4} == found[2]

@@ -8,11 +8,11 @@ from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.tasks import tasks_from_text
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.training.loop import Loop
-from skipper.types import Decision, TimeStep, Transition
+from skipper.types import Decision, Stage, TimeStep, Transition
 
 
 class CountingLearner:
-    """Always walks east; remembers everything that it is told."""
+    """Always moves east, and records everything that it is told."""
 
     def __init__(self, ready_after: int = 0) -> None:
         self.timesteps: list[TimeStep] = []
@@ -109,3 +109,76 @@ def test_a_saved_loop_continues_exactly():
     for mine, its in zip(learner.transitions[5:], twin.transitions, strict=True):
         for one, two in zip(mine, its, strict=True):
             assert (one == two).all()
+
+
+class StagedLearner(CountingLearner):
+    """Two stages, of which the first is not charged; its action depends on the stage and its steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stage, self.begun = "", list[tuple[str, int]]()
+
+    def stages(self) -> tuple[Stage, ...]:
+        return Stage("pretraining", 20, charged=False), Stage("training", 60, charged=True)
+
+    def begin_stage(self, name: str) -> None:
+        self.stage = name
+        self.begun.append((name, self.steps))
+
+    def act(self, timestep: TimeStep) -> Decision:
+        super().act(timestep)
+        return Decision(np.full(len(timestep.observation), (self.stage == "training") * (self.steps // 3 % 2)))
+
+    def state_dict(self):
+        return {"steps": self.steps, "stage": self.stage}
+
+    def load_state_dict(self, state) -> None:
+        self.steps, self.stage = state["steps"], state["stage"]
+
+
+def make_staged() -> tuple[Loop, StagedLearner]:
+    tasks = tasks_from_text("A..G\n####\n....", world=LavaConfig(start="fixed"))
+    learner = StagedLearner()
+    settings = LearningConfig(learning_starts=9, steps_per_update=2.0)
+    return Loop(learner, LavaVectorEnv(3, tasks=tasks), settings, seed=0), learner
+
+
+def test_steps_of_an_uncharged_stage_are_counted_apart_and_learned_from():
+    loop, learner = make_staged()
+    charged = []
+    for _ in range(30):
+        loop.advance()
+        charged.append((loop.stage, loop.step, loop.uncharged))
+        assert loop.all_steps == learner.steps
+        assert loop.updates == (max(loop.all_steps - 9, 0)) // 2
+    # A stage ends with the first step of all environments that uses up its budget; the last one goes on.
+    assert charged[:7] == [(0, 0, 3 * (turn + 1)) for turn in range(7)]
+    assert charged[7:] == [(1, 3 * (turn + 1), 21) for turn in range(23)]
+    assert learner.begun == [("pretraining", 0), ("training", 21)]
+
+
+@pytest.mark.parametrize("turn", [0, 3, 7, 8, 15])  # before, within and between the stages
+def test_a_loop_saved_in_any_stage_continues_exactly(turn):
+    loop, learner = make_staged()
+    for _ in range(turn):
+        loop.advance()
+    other, twin = make_staged()
+    other.load_state_dict(loop.state_dict())
+    for _ in range(12):
+        loop.advance()
+        other.advance()
+    assert (other.stage, other.step, other.uncharged) == (loop.stage, loop.step, loop.uncharged)
+    assert (other.updates, other.outcomes) == (loop.updates, loop.outcomes)
+    assert twin.begun == [begun for begun in learner.begun if begun[1] >= 3 * turn]
+    for mine, its in zip(learner.transitions[turn:], twin.transitions, strict=True):
+        for one, two in zip(mine, its, strict=True):
+            assert (one == two).all()
+    assert twin.updates == learner.updates[len(learner.updates) - len(twin.updates) :]
+
+
+def test_a_learner_without_stages_has_one():
+    loop, _ = make(2, learning_starts=1000)
+    for _ in range(5):
+        loop.advance()
+    assert (loop.stage, loop.step, loop.uncharged, loop.all_steps) == (0, 10, 0, 10)
+    assert len(loop.stages) == 1

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from io import StringIO
@@ -10,18 +11,20 @@ import torch
 from rich.console import Console
 
 import skipper
-from skipper.agents.modelfree import ModelFreeAgent
+from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
+from skipper.agents.registry import KINDS, Builders
 from skipper.training.configure import configure
 from skipper.training.progress import ProgressDisplay
 from skipper.training.run import Silence, Stop, train
-from skipper.training.run_folder import read_config, read_weights
+from skipper.training.run_folder import read_weights
 from skipper.training.state_file import read_state
+from skipper.types import Stage
 
 SHORT = replace(configure("debug", "modelfree"), steps=800)
 
 
 class Watcher(Silence):
-    """Counts what it is shown; stops the run or breaks it at a given step."""
+    """Remembers what it is shown."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -52,10 +55,22 @@ def files(path) -> dict[str, bytes]:
     return {name: (path / name).read_bytes() for name in ("config.json", "evaluations.jsonl", "weights.safetensors")}
 
 
-def test_a_run_leaves_its_folder(tmp_path):
-    watcher = Watcher()
-    assert train(SHORT, tmp_path / "run", watcher)
-    names = {path.name for path in (tmp_path / "run").iterdir()} - {".lock"}
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a run that nobody interrupted, which tests only read, and what was displayed of it."""
+    folder, watcher = tmp_path_factory.mktemp("runs") / "finished", Watcher()
+    assert train(SHORT, folder, watcher)
+    return folder, watcher
+
+
+@pytest.fixture
+def whole(finished):
+    return finished[0]
+
+
+def test_a_run_leaves_its_folder(finished):
+    folder, watcher = finished
+    names = {path.name for path in folder.iterdir()} - {".lock"}
     assert names == {
         "config.json",
         "evaluations.jsonl",
@@ -65,44 +80,43 @@ def test_a_run_leaves_its_folder(tmp_path):
         "tensorboard",
     }
     assert watcher.evaluations == [0, 500, 800]
-    records = [json.loads(line) for line in (tmp_path / "run" / "evaluations.jsonl").read_text().splitlines()]
+    records = [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
     assert [record["step"] for record in records] == [0, 500, 800]
     assert set(records[0]) == {"step", "training", "0.25", "0.35", "0.45", "0.55"}
-    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [record["step"] for record in metrics] == [200, 400, 600, 800]
     assert "loss" not in metrics[0]
     assert metrics[-1]["loss"] > 0
     assert metrics[-1]["steps_per_s"] > 0
 
 
-def test_the_seed_decides_the_run(tmp_path):
-    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
+def test_the_seed_decides_the_run(whole, tmp_path):
+    for name, seed in (("same", 0), ("other", 1)):
         train(replace(SHORT, seed=seed), tmp_path / name)
-    assert files(tmp_path / "one") == files(tmp_path / "two")
-    assert files(tmp_path / "one")["weights.safetensors"] != files(tmp_path / "three")["weights.safetensors"]
+    assert files(whole) == files(tmp_path / "same")
+    assert files(whole)["weights.safetensors"] != files(tmp_path / "other")["weights.safetensors"]
 
 
-def test_half_and_half_is_the_whole(tmp_path):
-    train(SHORT, tmp_path / "whole")
+def test_half_and_half_is_the_whole(whole, tmp_path):
     for step in (36, 300, 444, 700):  # before learning, between checkpoints, and late
         stop = Stop()
         assert not train(SHORT, tmp_path / "parts", StopAt(step, stop), stop)
     watcher = Watcher()
     assert train(SHORT, tmp_path / "parts", watcher)
     assert watcher.lines == ["continuing at step 700"]
-    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+    assert files(whole) == files(tmp_path / "parts")
     losses = [
-        [json.loads(line).get("loss") for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
-        for name in ("whole", "parts")
+        [json.loads(line).get("loss") for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for folder in (whole, tmp_path / "parts")
     ]
     assert losses[0] == losses[1]
 
 
-def test_a_finished_run_is_left_as_it_is(tmp_path):
-    train(SHORT, tmp_path)
-    before = files(tmp_path), sorted(os.listdir(tmp_path / "checkpoints"))
-    assert train(SHORT, tmp_path)
-    assert (files(tmp_path), sorted(os.listdir(tmp_path / "checkpoints"))) == before
+def test_a_finished_run_is_left_as_it_is(whole, tmp_path):
+    copy = shutil.copytree(whole, tmp_path / "copy")
+    before = files(copy), sorted(os.listdir(copy / "checkpoints"))
+    assert train(SHORT, copy)
+    assert (files(copy), sorted(os.listdir(copy / "checkpoints"))) == before
 
 
 def test_a_stream_of_tasks_can_be_trained_on_and_resumed(tmp_path):
@@ -114,17 +128,14 @@ def test_a_stream_of_tasks_can_be_trained_on_and_resumed(tmp_path):
     assert files(tmp_path / "whole") == files(tmp_path / "parts")
 
 
-def test_watching_changes_nothing(tmp_path):
+def test_watching_changes_nothing(whole, tmp_path):
     often = replace(SHORT, evaluation=replace(SHORT.evaluation, evaluate_every=100), record_every=50)
-    train(often, tmp_path / "often", ProgressDisplay(800, Console(file=StringIO(), force_terminal=True)))
-    train(SHORT, tmp_path / "seldom")
-    often_watched, seldom_watched = (
-        read_weights(tmp_path / name, read_config(tmp_path / name)) for name in ("often", "seldom")
-    )
+    train(often, tmp_path, ProgressDisplay(800, Console(file=StringIO(), force_terminal=True)))
+    often_watched, seldom_watched = (read_weights(folder) for folder in (tmp_path, whole))
     assert all((often_watched[name] == seldom_watched[name]).all() for name in often_watched)
 
 
-def test_signals_save_and_leave(tmp_path):
+def test_signals_save_and_leave(whole, tmp_path):
     class Interrupt(Watcher):
         def progress(self, step: int, metrics: dict[str, float]) -> None:
             super().progress(step, metrics)
@@ -137,8 +148,7 @@ def test_signals_save_and_leave(tmp_path):
     assert watcher.last == 400
     assert signal.getsignal(signal.SIGTERM) is before
     assert train(SHORT, tmp_path / "parts")
-    train(SHORT, tmp_path / "whole")
-    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+    assert files(whole) == files(tmp_path / "parts")
 
 
 def test_a_loss_that_is_not_a_number_ends_the_run_and_spares_the_checkpoint(tmp_path, monkeypatch):
@@ -161,22 +171,20 @@ def test_a_loss_that_is_not_a_number_ends_the_run_and_spares_the_checkpoint(tmp_
     assert train(SHORT, tmp_path)
 
 
-def test_a_damaged_checkpoint_is_named_and_the_one_before_it_is_used(tmp_path):
-    train(SHORT, tmp_path / "whole")
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_is_used(whole, tmp_path):
     stop = Stop()
-    train(SHORT, tmp_path / "parts", StopAt(600, stop), stop)
-    newest = sorted((tmp_path / "parts" / "checkpoints").iterdir())[-1]
+    train(SHORT, tmp_path, StopAt(600, stop), stop)
+    newest = sorted((tmp_path / "checkpoints").iterdir())[-1]
     newest.write_bytes(newest.read_bytes()[:1000])
     watcher = Watcher()
-    train(SHORT, tmp_path / "parts", watcher)
+    train(SHORT, tmp_path, watcher)
     assert newest.name in watcher.lines[0]
     assert watcher.lines[1] == "continuing at step 400"
-    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+    assert files(whole) == files(tmp_path)
 
 
-def test_a_trained_agent_is_loaded_in_two_lines(tmp_path):
-    train(SHORT, tmp_path)
-    agent = skipper.load(tmp_path)
+def test_a_trained_agent_is_loaded_in_two_lines(whole):
+    agent = skipper.load(whole)
     observation = np.ones((5, 5, 2), np.uint8)
     observation[0, 0] = 10, 0
     assert agent.act(observation) in range(4)
@@ -248,19 +256,72 @@ def test_the_seed_reaches_the_environments(tmp_path):
     assert not (states[0] == states[1]).any()
 
 
-def test_the_weights_are_those_of_the_last_step(tmp_path):
-    train(SHORT, tmp_path)
-    saved = read_state(tmp_path / "weights.safetensors", "weights")
+def test_the_weights_are_those_of_the_last_step(whole):
+    saved = read_state(whole / "weights.safetensors", "weights")
     assert saved["step"] == 800
-    newest = sorted((tmp_path / "checkpoints").iterdir())[-1]
+    newest = sorted((whole / "checkpoints").iterdir())[-1]
     network = read_state(newest, "checkpoint")["state"]["loop"]["learner"]["core"]["network"]
     assert all((saved["weights"][name] == network[name]).all() for name in network)
 
 
-def test_loading_leaves_the_global_random_stream_alone(tmp_path):
-    train(SHORT, tmp_path)
+def test_loading_leaves_the_global_random_stream_alone(whole):
     before = torch.random.get_rng_state()
-    agent = skipper.load(tmp_path)
+    agent = skipper.load(whole)
     assert (torch.random.get_rng_state() == before).all()
     with pytest.raises(ValueError, match="whole numbers"):
         agent.act(np.ones((5, 5, 2)))
+
+
+class StagedAgent(ModelFreeAgent):
+    """Acts at random in a first stage that is not charged."""
+
+    stage = ""
+
+    def stages(self) -> tuple[Stage, ...]:
+        return Stage("pretraining", 600, charged=False), Stage("training", self.config.steps, charged=True)
+
+    def begin_stage(self, name: str) -> None:
+        self.stage = name
+
+    def act(self, timestep):
+        decision = super().act(timestep)
+        if self.stage == "training":
+            return decision
+        return decision._replace(action=self._act_rng.integers(4, size=len(decision.action)))
+
+    def state_dict(self):
+        return super().state_dict() | {"stage": self.stage}
+
+    def load_state_dict(self, state) -> None:
+        super().load_state_dict(state)
+        self.stage = state["stage"]
+
+
+class StopAfter(Watcher):
+    """Stops after some steps of all environments, of whatever stage."""
+
+    def __init__(self, turns: int, stop: Stop) -> None:
+        super().__init__()
+        self._turns, self._stop = turns, stop
+
+    def progress(self, step: int, metrics: dict[str, float]) -> None:
+        self._turns -= 1
+        self._stop.asked = self._turns <= 0
+
+
+def test_a_run_in_stages_is_interrupted_in_each_and_ends_as_if_it_was_not(tmp_path, monkeypatch):
+    staged = replace(KINDS["modelfree"], load=lambda: Builders(StagedAgent, play_modelfree))
+    monkeypatch.setitem(KINDS, "staged", staged)
+    config = replace(SHORT, agent="staged", environments=4)
+    watcher = Watcher()
+    assert train(config, tmp_path / "whole", watcher)
+    assert watcher.evaluations == [0, 500, 800]  # of the charged steps
+    for turns in (60, 100, 50):  # within the first stage, into the second, within it
+        stop = Stop()
+        assert not train(config, tmp_path / "parts", StopAfter(turns, stop), stop)
+    assert train(config, tmp_path / "parts")
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+    records = [json.loads(line) for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()]
+    found = [(record["step"], record["uncharged_steps"], record["stage"]) for record in records]
+    assert found == [(0, 200, 0), (0, 400, 0), (0, 600, 0), (200, 600, 1), (400, 600, 1), (600, 600, 1), (800, 600, 1)]
+    assert sorted(os.listdir(tmp_path / "parts" / "checkpoints"))[-1] == "step-000000001400.safetensors"

@@ -4,10 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skipper.presets import DEBUG
+from skipper.training.configure import configure
 from skipper.training.run_folder import CONFIG, RunFolder, read_config, read_weights
 from skipper.training.state_file import DamagedFileError, write_state
 
+DEBUG = configure("debug", "modelfree")
 OTHER = replace(DEBUG, seed=1, learning=replace(DEBUG.learning, batch_size=7))
 
 
@@ -101,7 +102,7 @@ def test_whole_files_with_other_content_are_refused(tmp_path, entry):
             latest(folder)
         write_state(tmp_path / "weights.safetensors", "weights", entry)
     with pytest.raises(DamagedFileError, match="does not hold what a weights"):
-        read_weights(tmp_path, DEBUG)
+        read_weights(tmp_path)
 
 
 def test_foreign_and_renamed_checkpoints_are_refused(tmp_path):
@@ -137,10 +138,10 @@ def test_what_a_killed_process_left_half_written_is_cleared_away(tmp_path):
 def test_weights_must_belong_to_the_configuration(tmp_path):
     with RunFolder(tmp_path / "one", DEBUG) as one, RunFolder(tmp_path / "two", OTHER):
         one.save_weights(10, {"a": np.ones(2)})
-    assert read_weights(tmp_path / "one", DEBUG)["a"].tolist() == [1, 1]
+    assert read_weights(tmp_path / "one")["a"].tolist() == [1, 1]
     (tmp_path / "one" / "weights.safetensors").rename(tmp_path / "two" / "weights.safetensors")
     with pytest.raises(DamagedFileError, match="belongs to another run"):
-        read_weights(tmp_path / "two", read_config(tmp_path / "two"))
+        read_weights(tmp_path / "two")
 
 
 def test_a_changed_configuration_file_is_noticed(tmp_path):

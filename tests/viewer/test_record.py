@@ -13,7 +13,8 @@ from skipper.envs.lava.family import LAVA
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.tasks import Tasks, evaluation_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.planning.proxy import EdgeStatus, ProxyProblem
+from skipper.planning.proxy import ProxyProblem
+from skipper.planning.prune import EdgeStatus
 from skipper.training.load import load
 from skipper.types import TimeStep
 from skipper.viewer.gallery import OUTCOMES, gallery, some_of_each

@@ -1,84 +1,151 @@
-"""What Skipper's updates learn from: hindsight, imagined targets, and what the frozen network expects of them."""
+"""Skipper's update: the losses of estimators and generators, and one gradient step (Sec. 3.3, Alg. 1 and 3)."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from skipper.agents.learning_core import LearningCore, named_rng, observations_tensor
-from skipper.agents.skipper.vertices import SkipperNetwork
-from skipper.nets.estimators import BootstrapTargets, Hindsight, PartialTable, bootstrap_targets
-from skipper.replay.store import Samples
-from skipper.types import Scene
-
-PAIRS_PER_DELUSION = 4
-
-
-class UpdateBatch(NamedTuple):
-    """All that an update needs beside the networks that learn."""
-
-    batch: Hindsight  # P transitions with a target each
-    real: int  # of these so many come first; the targets of the others were imagined
-    bootstrap: BootstrapTargets
-    samples: Samples | None  # where they were drawn by priority
-    contexts: tuple[Tensor, Tensor, Tensor] | None  # for the generator: states, others of their episodes, agents' cells
-    goals: tuple[Tensor, Tensor] | None  # to learn the goal from: states, and the cells in which agents were rewarded
-    update: int  # how many were there before
-    rate: float  # the share of the learning rate that is due
+from skipper.agents.learning_core import OnlineNetwork
+from skipper.agents.skipper.config import SkipperConfig, SkipperLearningConfig
+from skipper.agents.skipper.hindsight import BootstrapTargets, Hindsight, UpdateBatch, expect_pairs
+from skipper.losses import (
+    distance_target,
+    reward_target,
+    scalar_loss,
+    terminal_loss,
+    total_loss,
+    value_target,
+    weighted_mean,
+)
+from skipper.nets.compiled.pair_losses import pair_losses
+from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
+from skipper.nets.generator import cyclic_weight
+from skipper.nets.heads import PairwiseHead
+from skipper.types import Array
 
 
-class UpdateBatches:
-    """Prepares a batch_ for every update, in turn."""
+class UpdateResult(NamedTuple):
+    """What an update reports."""
 
-    def __init__(self, core: LearningCore[SkipperNetwork], remembered: PartialTable, scene: Scene) -> None:
-        self.config = core.config
-        self._core, self._remembered, self._scene = core, remembered, scene
-        self.rng = named_rng(core.config.seed, "imagine")
+    metrics: Mapping[str, float]
+    losses: Array | None  # (real,) of the transitions with real targets, for their priorities; None where unknown
 
-    def prepare(self) -> UpdateBatch:
-        """The batch_ of the next update."""
-        core, update = self._core, self._core.updates
-        samples = None if self.config.replay.all_pairs else core.sample()
-        batch = Hindsight.of_samples(samples) if samples else Hindsight.of_pairs(core.sample_pairs())
-        real = len(batch.action)
-        described = update % self.config.generator.generator_every == 0
-        contexts = self._contexts(batch) if described else None
-        goals = self._goals(batch) if described and self.config.generator.learned_goal else None
-        if self.config.learning.delusion_scale > 0:
-            batch = self._with_delusions(batch)
-        bootstrap = bootstrap_targets(core.target_network.estimators, batch, self._remembered)
-        return UpdateBatch(batch, real, bootstrap, samples, contexts, goals, update, core.rate)
 
-    def _contexts(self, batch: Hindsight) -> tuple[Tensor, Tensor, Tensor]:
-        """States, beside each another one of its episode, in whose context it is to be reconstructed, and its cell."""
-        if self.config.replay.all_pairs:  # the batch is of too few episodes for a generator
-            described, context = map(observations_tensor, self._core.sample_contexts())
-        else:
-            described, context = batch.state[batch.source], batch.state[batch.target]
-        return described, context, self._cells(described)
+class Updater:
+    """Updates estimators and generators. They share no weights, so their two steps are independent."""
 
-    def _goals(self, batch: Hindsight) -> tuple[Tensor, Tensor]:
-        """Targets of transitions that were rewarded, and the cells that these entered."""
-        rewarded = torch.nonzero(batch.reward > 0)[:, 0]
-        return batch.state[batch.target[rewarded]], self._cells(batch.state[batch.next[rewarded]])
+    def __init__(self, config: SkipperConfig, online: OnlineNetwork[SkipperNetwork]) -> None:
+        """Everything that an update changes is in ``online``."""
+        self.config, self.online = config, online
 
-    def _cells(self, states: Tensor) -> Tensor:
-        return torch.from_numpy(self._scene.agent_cell(states.numpy()))
+    def update(self, batch: UpdateBatch) -> UpdateResult:
+        """One update of everything."""
+        estimated = self.update_estimators(batch)
+        generated = self.update_generators(batch)
+        self.online.update_average()
+        return estimated._replace(metrics=all_metrics(estimated.metrics, generated))
 
-    def _with_delusions(self, batch: Hindsight) -> Hindsight:
-        """The batch, and after it transitions that aim at imagined states, which may not exist (App., Alg. 3).
+    def update_estimators(self, batch: UpdateBatch) -> UpdateResult:
+        """One step of the estimators and of the checkpoint policy."""
+        settings, real = self.config.learning, batch.real
+        losses = estimator_losses(self.online.network.estimators, batch.hindsight, batch.bootstrap, settings, real)
+        # Real targets: the sum of the four losses, by importance weight (App. "Training").
+        delusion = losses["distance"][real:]
+        losses["distance"] = losses["distance"][:real]
+        per_pair = total_loss(losses, dict.fromkeys(losses, 1.0))  # (real,)
+        weight = torch.ones(real) if batch.weight is None else batch.weight
+        loss = weighted_mean(per_pair, weight)
+        # Imagined targets: only their distances are learned (Alg. 3).
+        if len(delusion):
+            losses["delusion"] = delusion
+            scaled = settings.delusion_scale * delusion
+            # Each prioritized sample has one imagined target, which shares its weight.
+            loss = loss + (scaled.mean() if batch.weight is None else weighted_mean(scaled, weight))
+        self.online.step(loss, batch.rate)
+        pairs = torch.tensor(float(len(batch.hindsight.action)))
+        return UpdateResult(_means({"loss": loss, "pairs": pairs} | losses), per_pair.detach().numpy())
 
-        One state is imagined for every sample, or for every episode of which there are pairs, and some of these pairs
-        aim at it.
-        """
-        # The generator of the target network: while it stands still, it remembers what codes look like.
-        generator, context = self._core.target_network.generator, batch.state[batch.firsts]
-        codes = torch.from_numpy(self.rng.integers(2**generator.bits, size=(len(context), 1)))
-        logits = generator.imagine(context, codes)[:, 0]  # (E, S)
-        # Sampling from a softmax: the largest of logits with Gumbel noise.
-        cell = (logits.numpy() + self.rng.gumbel(size=logits.shape)).argmax(-1)
-        imagined = self._scene.place_agent(context.numpy(), cell[:, None])[:, 0]
-        rows = torch.arange(len(batch.action))
-        if self.config.replay.all_pairs:
-            rows = torch.from_numpy(self.rng.permutation(len(rows))[: max(len(rows) // PAIRS_PER_DELUSION, 1)])
-        return batch.aiming_also_at(observations_tensor(imagined), rows)
+    def update_generators(self, batch: UpdateBatch) -> dict[str, float]:
+        """One step of the generators when it is due, not weighted by priority (App. "Checkpoint Generator")."""
+        losses, network, settings = {}, self.online.network, self.config.generator
+        # Reconstruct the agent's cell of states in the contexts of others of their episodes.
+        if batch.contexts is not None:
+            found = network.generator.losses(*batch.contexts)
+            scale = settings.entropy_scale * cyclic_weight(batch.update, settings.entropy_period)
+            losses = {"reconstruction": found["reconstruction"].mean(), "entropy": scale * found["entropy"].mean()}
+        # Predict the cells in which agents were rewarded.
+        if network.goal is not None and batch.goals is not None and len(batch.goals[1]):
+            losses["goal"] = network.goal.loss(*batch.goals)
+        if losses:
+            self.online.step(torch.stack(list(losses.values())).sum(), batch.rate)
+        return _means(losses)
+
+    def synchronise(self) -> None:
+        """Updates are complete when they return: nothing to wait for."""
+
+    def restart(self) -> None:
+        """The next update starts from the weights in ``online``: nothing to send."""
+
+
+def estimator_losses(
+    online: EstimatorNetwork,
+    batch: Hindsight,
+    bootstrap: BootstrapTargets,
+    config: SkipperLearningConfig,
+    real: int | None = None,
+) -> dict[str, Tensor]:
+    """Per-pair losses of the four estimators (Sec. 3.3, App. "Estimators").
+
+    Distance losses are (P,), the others (real,): the targets of the other pairs are imagined, and only their distances
+    are learned.
+    """
+    # Encode each state once.
+    sigma = online.partial(batch.state)  # (M, D)
+    # Double DQN: the online policy chooses the next action for all heads, the target network evaluates it.
+    a_t = expect_pairs(online.value, sigma, batch.next, batch.target).argmax(-1)  # (P,)
+    targets = _learning_targets(batch, bootstrap.of_action(a_t), config)
+    # Whether the next states are terminal.
+    terminal = online.terminal(sigma).index_select(0, batch.next[:real])  # (real, 2)
+    losses = {"terminal": terminal_loss(terminal, batch.terminated[:real])}
+    # Histograms of value, reward and distance of the actions taken.
+    for name, value in targets.items():
+        rows = slice(None) if name == "distance" else slice(real)
+        columns = (column[rows] for column in (batch.source, batch.target, batch.action, value))
+        losses[name] = head_losses(getattr(online, name), sigma, *columns)
+    return losses
+
+
+@torch.no_grad()
+def _learning_targets(batch: Hindsight, after: BootstrapTargets, config: SkipperLearningConfig) -> dict[str, Tensor]:
+    """(P,) targets of the intrinsic value, the cumulative reward (Eq. 4) and the distance (Sec. 3.3)."""
+    targets = {
+        "value": value_target(batch.reached, batch.terminated, after.value, config.policy_discount),
+        "reward": reward_target(batch.reward, batch.reached, batch.terminated, after.reward, config.task_discount),
+        "distance": distance_target(batch.reached, batch.terminated, after.distance),
+    }
+    # The path that the episode took bounds them; not in the paper.
+    if config.hindsight_bound:
+        targets["value"] = targets["value"].maximum(config.policy_discount ** (batch.path_steps - 1.0))
+        targets["reward"] = targets["reward"].maximum(batch.path_reward)
+        targets["distance"] = targets["distance"].minimum(batch.path_steps)
+    return targets
+
+
+def head_losses(
+    head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor, action: Tensor, value: Tensor
+) -> Tensor:
+    """(P,) losses of a head's histograms of ``action`` against scalars ``value``; pairs are indices into ``sigma``."""
+    if type(head) is PairwiseHead:  # the compiled twin knows the layers of this type only
+        return pair_losses(head, sigma, source, target, action, value)
+    logits = head(sigma[source], sigma[target])  # (P, A, K)
+    return scalar_loss(logits[torch.arange(len(action)), action], value, head.support)
+
+
+def all_metrics(estimated: Mapping[str, float], generated: Mapping[str, float]) -> dict[str, float]:
+    """The metrics of both steps of an update."""
+    return {**estimated, **generated, "loss": estimated["loss"] + sum(generated.values())}
+
+
+def _means(losses: Mapping[str, Tensor]) -> dict[str, float]:
+    return {name: float(loss.detach().mean()) for name, loss in losses.items()}

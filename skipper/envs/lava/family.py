@@ -5,6 +5,7 @@ from typing import cast
 
 import numpy as np
 
+from skipper.config import sides
 from skipper.envs.lava.config import PRESETS, Dynamics, LavaConfig
 from skipper.envs.lava.layout import ACTIONS, AGENT, DX, DY, GREY
 from skipper.envs.lava.oracle import UNREACHABLE, LavaOracle, distances_from, optimal_path, reach_truth
@@ -49,13 +50,6 @@ class LavaOptions:
         }
         changes = {name: value for name, value in given.items() if value is not None}
         return replace(base, width=width, height=height, **changes)  # type: ignore[arg-type]
-
-
-def sides(size: tuple[int, ...]) -> tuple[int, int]:
-    """Width and height from one or two numbers."""
-    if len(size) not in (1, 2):
-        raise ValueError(f"--size takes one or two numbers, got {len(size)}")
-    return size[0], size[-1]
 
 
 class LavaTruth:

@@ -1,46 +1,68 @@
-"""Partial states of a network that stands still: encoder and selector in one compiled pass, a few states at a time.
+"""Twin of PartialStates without gradients: encoder and selector in one compiled pass, a few states at a time.
 
-What every word gives to the first convolution is known, so that is looking up and adding; the other two are products
-of matrices that stay in the cache. For a single state, most of the time of the library's layers is not arithmetic.
+The contribution of every word to the first convolution is precomputed, so that this convolution is lookups and sums;
+the other two are products of matrices that stay in the processor's cache. For a single state, most of the time of
+PyTorch's layers is overhead.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from skipper.nets.layers import WeightsWatch
-from skipper.nets.partial_states import PartialStates
-from skipper.nets.selector import LocalFieldSelector
+from skipper.nets.compiled.exact_types import BAG_OF_WORDS, RESIDUAL_BLOCK, has_exact_types, within
+from skipper.nets.encoder import StateEncoder
+from skipper.nets.selector import LocalFieldSelector, PartialStates
 from skipper.runtime.jit import kernel
-from skipper.runtime.threads import shared
+from skipper.runtime.threads import run_parallel
 from skipper.types import Array
 
-EPSILON = np.float32(1e-5)  # of the normalisations
-TOGETHER = 8  # states whose fields stay in the processor's cache
-SPLIT = 256  # states that the library encodes at a time, where it does
+EPSILON = 1e-5  # of both normalisations
+BLOCK = 8  # states whose fields stay in the processor's cache
+
+TYPES: dict[str, type[nn.Module]] = {
+    "": PartialStates,
+    "encode": StateEncoder,
+    **within("encode.embed", BAG_OF_WORDS),
+    **within("encode.mix", RESIDUAL_BLOCK),
+    "select": LocalFieldSelector,
+    "select.fields": nn.Conv2d,
+    "select.before": nn.LayerNorm,
+    "select.key": nn.Linear,
+    "select.value": nn.Linear,
+    "select.after": nn.LayerNorm,
+}
+
+
+def supports(module: nn.Module) -> bool:
+    """Whether ``CompiledPartialStates`` computes the same function as the module."""
+    if not has_exact_types(module, TYPES):
+        return False
+    assert isinstance(module, PartialStates)
+    assert isinstance(module.select, LocalFieldSelector)
+    return module.select.before.eps == module.select.after.eps == EPSILON
 
 
 class Layers(NamedTuple):
-    """Weights as the products want them: C channels, D numbers in a partial state, K cells in a field."""
+    """Packed weights: C channels, D numbers in a partial state, K cells in a field, V words."""
 
-    given: Array  # (V + 1, 9, 2 C) what words add to the first convolution in the cells around, and nothing outside
+    widened: Array  # (V + 1, 9, 2 C) contributions of words to the first convolution around them; 0 for outside
     bias: Array  # (2 C,)
-    narrowed: Array  # (2 C, 9 C) what the first convolution adds to the second, in the cells around
-    word: Array  # (V, C) what every word adds to its cell beside that
+    narrowed: Array  # (2 C, 9 C) contributions of its output to the second convolution, around each cell
+    word: Array  # (V, C) embeddings of words, with the bias of the second convolution
     fields: Array  # (K C, D)
     field_bias: Array  # (D,)
     attention: Array  # (D,) the score of a normalised field is its product with this
     value: Array  # (D, D)
     value_bias: Array  # (D,)
     gain: Array  # (D,) of the last normalisation
-    offset: Array  # (D,) likewise
+    offset: Array  # (D,) of the last normalisation
 
 
 class Sizes(NamedTuple):
-    """Of the grid, of a field, and how many of these are selected."""
+    """Sizes of the grid and of a field, and the number of selected fields."""
 
     width: int
     height: int
@@ -49,45 +71,35 @@ class Sizes(NamedTuple):
     top: int
 
 
-class StillPartialStates:
-    """The same function as ``PartialStates``, without gradients."""
+class CompiledPartialStates:
+    """The function of a ``PartialStates`` module with the weights that it has at construction."""
 
-    def __init__(self, network: PartialStates) -> None:
-        self._network, self._watch = network, WeightsWatch(network)
-        self._embed = network.encode.embed
-        # Without one there are no fields to save time with.
-        self._select = network.select if isinstance(network.select, LocalFieldSelector) else None
-        self._layers: Layers | None = None  # of the weights as they are
+    def __init__(self, module: PartialStates) -> None:
+        assert isinstance(module.select, LocalFieldSelector)
+        self._embed, self._select = module.encode.embed, module.select
+        self._layers = _pack(module, module.select)
 
-    @torch.no_grad()
     def __call__(self, observation: Tensor) -> Tensor:
         """(M, W, H, C) integers to sigma(s), (M, D)."""
-        if self._select is None:
-            return torch.cat([self._network(some) for some in observation.split(SPLIT)])
-        if self._layers is None or self._watch.changed():
-            self._layers = _lay_out(self._network, self._select)
-            self._watch.note()
-        words, layers, sizes = self._embed.places(observation.numpy()), self._layers, self._sizes(observation)
-        found = np.empty((len(words), len(layers.attention)), np.float32)
-        shared(lambda some: _partial_states(words[some], layers, sizes, found[some]), len(words), TOGETHER)
-        return torch.from_numpy(found)
-
-    def _sizes(self, observation: Tensor) -> Sizes:
-        assert self._select is not None
-        width, height = observation.shape[1:3]
-        return Sizes(width, height, *self._select.kernel, self._select.top)
+        words, layers = self._embed.cell_index(observation.numpy()), self._layers
+        _, width, height, _ = observation.shape
+        sizes = Sizes(width, height, *self._select.kernel, self._select.top)
+        partial = np.empty((len(words), len(layers.attention)), np.float32)
+        run_parallel(lambda rows: _partial_states(words[rows], layers, sizes, partial[rows]), len(words), BLOCK)
+        return torch.from_numpy(partial)
 
 
-def _lay_out(network: PartialStates, select: LocalFieldSelector) -> Layers:
-    """Weights into which the first normalisation is folded but for its scale, and of the last one the mean."""
-    block, table = network.encode.mix, network.encode.embed.table()
+@torch.no_grad()
+def _pack(module: PartialStates, select: LocalFieldSelector) -> Layers:
+    """Pack the weights, with the first normalisation folded in except its scale, and the mean of the last one."""
+    block, table = module.encode.mix, module.encode.embed.table()
     before, after, value = select.before, select.after, select.value
     assert block.widen.bias is not None
     assert block.narrow.bias is not None
     assert select.fields.bias is not None
-    given = torch.einsum("ocij,vc->vijo", block.widen.weight, table.relu())
-    found = (
-        functional.pad(given.flatten(1, 2), (0, 0, 0, 0, 0, 1)),
+    widened = torch.einsum("ocij,vc->vijo", block.widen.weight, table.relu())
+    packed = (
+        functional.pad(widened.flatten(1, 2), (0, 0, 0, 0, 0, 1)),
         block.widen.bias,
         block.narrow.weight.permute(1, 2, 3, 0).flatten(1),
         table + block.narrow.bias,
@@ -99,7 +111,7 @@ def _lay_out(network: PartialStates, select: LocalFieldSelector) -> Layers:
         after.weight,
         after.bias,
     )
-    return Layers(*(tensor.contiguous().numpy() for tensor in found))
+    return Layers(*(tensor.contiguous().numpy() for tensor in packed))
 
 
 def _without_mean(outputs: Tensor) -> Tensor:
@@ -107,27 +119,27 @@ def _without_mean(outputs: Tensor) -> Tensor:
 
 
 @kernel
-def _partial_states(words, layers, sizes, found):
-    """Fill ``found`` (M, D) with the partial states of ``words`` (M, S)."""
+def _partial_states(words, layers, sizes, partial):
+    """Fill ``partial`` (M, D) with the partial states of ``words`` (M, S)."""
     cells, channels = words.shape[1], layers.word.shape[1]
     number = (sizes.width - sizes.field_width + 1) * (sizes.height - sizes.field_height + 1)
-    given, state = np.zeros((cells + 1, 9, channels), np.float32), np.empty((cells, channels), np.float32)
-    patches = np.empty((TOGETHER * number, len(layers.fields)), np.float32)
-    fields = np.empty((TOGETHER * number, found.shape[1]), np.float32)
-    mixed = np.empty((TOGETHER, found.shape[1]), np.float32)
-    for begin in range(0, len(words), TOGETHER):
-        some = words[begin : begin + TOGETHER]
+    narrowed, state = np.zeros((cells + 1, 9, channels), np.float32), np.empty((cells, channels), np.float32)
+    patches = np.empty((BLOCK * number, len(layers.fields)), np.float32)
+    fields = np.empty((BLOCK * number, partial.shape[1]), np.float32)
+    mixed = np.empty((BLOCK, partial.shape[1]), np.float32)
+    for begin in range(0, len(words), BLOCK):
+        some = words[begin : begin + BLOCK]
         for row in range(len(some)):
             changed = some[row] != some[row - 1] if row > 0 else np.ones(cells, np.bool_)
-            _encode(some[row], changed, layers, sizes.height, given, state)
+            _encode(some[row], changed, layers, sizes.height, narrowed, state)
             _cut(state, sizes, patches[row * number : (row + 1) * number])
         count = len(some) * number
         np.dot(patches[:count], layers.fields, fields[:count])
         for row in range(len(some)):
             _mix(fields[row * number : (row + 1) * number], layers, sizes.top, mixed[row])
-        np.dot(mixed[: len(some)], layers.value, found[begin : begin + TOGETHER])
-    for row in range(len(found)):
-        numbers = found[row]
+        np.dot(mixed[: len(some)], layers.value, partial[begin : begin + BLOCK])
+    for row in range(len(partial)):
+        numbers = partial[row]
         numbers += layers.value_bias
         scale = _scale(numbers)
         for unit in range(len(numbers)):
@@ -135,41 +147,41 @@ def _partial_states(words, layers, sizes, found):
 
 
 @kernel
-def _encode(words, changed, layers, height, given, state):
-    """Fill ``state`` (S, C) with the encoded ``words`` (S,), where it is that of words that differ if ``changed`` (S,).
+def _encode(words, changed, layers, height, narrowed, state):
+    """Update ``state`` (S, C) to the encoding of ``words`` (S,), of which only those ``changed`` (S,) are new.
 
-    States that follow each other are mostly of the same scene, and then only two of their cells differ. ``given``
-    (S + 1, 9, C) is what cells of the hidden layer give to those around them, and what there is outside, nothing.
+    Consecutive states are mostly of the same scene and differ in two cells. ``narrowed`` (S + 1, 9, C) holds the
+    contributions of cells to the second convolution around them; the last row is for outside, 0.
     """
     near = _with_neighbours(changed, height)
     touched = np.flatnonzero(near)
     hidden, around = np.empty((len(touched), len(layers.bias)), np.float32), _framed(words, height, len(layers.word))
-    for place in range(len(touched)):
-        _sum_around(touched[place], around, layers.given, layers.bias, hidden[place])
+    for row in range(len(touched)):
+        _sum_around(touched[row], around, layers.widened, layers.bias, hidden[row])
     np.maximum(hidden, np.float32(0.0), hidden)
     fresh, around = np.dot(hidden, layers.narrowed), _framed(np.arange(len(words)), height, len(words))
-    for place in range(len(touched)):
-        old, new = given[touched[place]].reshape(-1), fresh[place]
+    for row in range(len(touched)):
+        old, new = narrowed[touched[row]].reshape(-1), fresh[row]
         for number in range(len(new)):
             old[number] = new[number]
     for cell in np.flatnonzero(_with_neighbours(near, height)):
-        _sum_around(cell, around, given, layers.word[words[cell]], state[cell])
+        _sum_around(cell, around, narrowed, layers.word[words[cell]], state[cell])
 
 
 @kernel
 def _framed(cells, height, outside):
-    """(W + 2, H + 2) the numbers of ``cells`` (W * H,), with another one for all that is ``outside``."""
+    """(W + 2, H + 2) the ``cells`` (W * H,), framed by the number ``outside``."""
     width = len(cells) // height
-    found = np.full((width + 2, height + 2), outside)
+    framed = np.full((width + 2, height + 2), outside)
     for x in range(width):
         for y in range(height):
-            found[x + 1, y + 1] = cells[x * height + y]
-    return found
+            framed[x + 1, y + 1] = cells[x * height + y]
+    return framed
 
 
 @kernel
 def _with_neighbours(cells, height):
-    """(S,) bool, the true ones of ``cells`` (S,) and the eight around them."""
+    """(S,) bool, the true ``cells`` (S,) and the eight around each."""
     width, found = len(cells) // height, np.zeros(len(cells), np.bool_)
     for x in range(width):
         for y in range(height):
@@ -181,38 +193,42 @@ def _with_neighbours(cells, height):
 
 
 @kernel
-def _sum_around(cell, around, given, own, found):
-    """Fill ``found`` (C,): a cell's ``own`` (C,), and what those around it give, (I, 9, C), as ``around`` says."""
+def _sum_around(cell, around, contributions, own, total):
+    """Fill ``total`` (C,): a cell's ``own`` (C,), plus the ``contributions`` (I, 9, C) of the cells around it.
+
+    ``around`` (W + 2, H + 2) gives the row of contributions of every cell.
+    """
     height = around.shape[1] - 2
     x, y = cell // height, cell % height
-    for channel in range(len(found)):
-        found[channel] = own[channel]
+    for channel in range(len(total)):
+        total[channel] = own[channel]
     for row in range(3):
-        left, middle = given[around[x + row, y], 3 * row], given[around[x + row, y + 1], 3 * row + 1]
-        right = given[around[x + row, y + 2], 3 * row + 2]
-        for channel in range(len(found)):
-            found[channel] += left[channel] + middle[channel] + right[channel]
+        left = contributions[around[x + row, y], 3 * row]
+        middle = contributions[around[x + row, y + 1], 3 * row + 1]
+        right = contributions[around[x + row, y + 2], 3 * row + 2]
+        for channel in range(len(total)):
+            total[channel] += left[channel] + middle[channel] + right[channel]
 
 
 @kernel
 def _cut(state, sizes, patches):
     """Fill ``patches`` (F, K C) with the local fields of ``state`` (S, C)."""
     rows, columns = sizes.width - sizes.field_width + 1, sizes.height - sizes.field_height + 1
-    length = sizes.field_height * state.shape[1]  # of a field's cells with the same x, which lie side by side
+    length = sizes.field_height * state.shape[1]  # of a field's cells with the same x, which are adjacent
     flat = state.ravel()
     for x in range(rows):
         for y in range(columns):
             patch = patches[x * columns + y]
             for step in range(sizes.field_width):
-                place = ((x + step) * sizes.height + y) * state.shape[1]
-                into, out = patch[step * length : (step + 1) * length], flat[place : place + length]
+                begin = ((x + step) * sizes.height + y) * state.shape[1]
+                column, source = patch[step * length : (step + 1) * length], flat[begin : begin + length]
                 for number in range(length):
-                    into[number] = out[number]
+                    column[number] = source[number]
 
 
 @kernel
 def _mix(fields, layers, top, mixed):
-    """Fill ``mixed`` (D,): the ``top`` best of ``fields`` (F, D) by their attention."""
+    """Fill ``mixed`` (D,): the mean of the ``top`` best of ``fields`` (F, D), weighted by attention."""
     scores, scales = np.empty((2, len(fields)), np.float32)
     for field in range(len(fields)):
         numbers = fields[field]
@@ -233,5 +249,5 @@ def _mix(fields, layers, top, mixed):
 
 @kernel
 def _scale(numbers):
-    """By what normalisation multiplies (D,) numbers whose mean is 0."""
-    return np.float32(1.0) / np.sqrt(np.dot(numbers, numbers) / np.float32(len(numbers)) + EPSILON)
+    """Factor of the normalisation of (D,) numbers whose mean is 0."""
+    return np.float32(1.0) / np.sqrt(np.dot(numbers, numbers) / np.float32(len(numbers)) + np.float32(EPSILON))

@@ -1,6 +1,6 @@
-"""Heads of a network that stands still, asked about many pairs of states: one compiled pass over some pairs at a time.
+"""Twin of the heads without gradients: estimates of many pairs in one compiled pass, some pairs at a time.
 
-What a state adds to the first layer of a head, when it is left or aimed at, is computed once for all of its pairs.
+The projections of a state by the first layers, as source and as target, are computed once for all of its pairs.
 """
 
 from typing import NamedTuple
@@ -9,127 +9,128 @@ import numpy as np
 import torch
 from torch import nn
 
-from skipper.nets.heads import PairwiseHead, discount_support
-from skipper.nets.layers import WeightsWatch
+from skipper.nets.compiled.exact_types import MLP, has_exact_types, within
+from skipper.nets.heads import Heads, PairwiseHead, discount_support
 from skipper.runtime.jit import kernel
-from skipper.runtime.threads import shared
+from skipper.runtime.threads import run_parallel
 from skipper.types import Array
 
-CHUNK = 256  # pairs whose hidden layers stay in the processor's cache
+BLOCK = 256  # pairs whose hidden layers stay in the processor's cache
 _LOG2 = np.float32(np.log(2.0))
-_LOWEST = np.float32(-64.0)  # exponentials of less are no different, and with denormal numbers processors are slow
+_LOWEST = np.float32(-64.0)  # lower exponents change no sum, and would give denormal numbers, which are slow
+
+TYPES: dict[str, type[nn.Module]] = {"": PairwiseHead, **within("layers", MLP)}
+
+
+def supports(heads: Heads) -> bool:
+    """Whether ``CompiledHeads`` computes the same functions as the heads."""
+    pairwise = heads[:3]
+    if not (all(has_exact_types(head, TYPES) for head in pairwise) and has_exact_types(heads.terminal, MLP)):
+        return False
+    return len({(head.first_layer()[0].shape, head.actions) for head in pairwise}) == 1
 
 
 class Dense(NamedTuple):
-    """A linear layer, as products want it."""
+    """A linear layer, packed for products."""
 
     weight: Array  # (inputs, outputs)
     bias: Array  # (outputs,)
 
 
 class Head(NamedTuple):
-    """What follows the first layer: H hidden units, A actions, K bins."""
+    """The layers after the first: H hidden units, A actions, K bins."""
 
-    column: int  # of the head's two among the columns of a state, the one for leaving it; the next is for aiming at it
+    column: int  # of the head's projection of sources in the features of a state; that of targets is the next
     hidden: Dense  # H to H
     last: Dense  # H to A * K
-    supports: Array  # (Q, K) over which means of its histograms are wanted
+    supports: Array  # (Q, K) over which means of its histograms are taken
 
 
-class Question(NamedTuple):
+class Pairs(NamedTuple):
     """P pairs of M states, in V images each."""
 
-    ends: Array  # (M, V, columns, H) what the states add to the first layers of the heads
-    source: Array  # (P,) which of the states is left
-    target: Array  # (P,) and which is aimed at
-    names: Array  # (V, A) what actions are called in the images
+    features: Array  # (M, V, columns, H) projections of the states by the first layers of the heads
+    source: Array  # (P,) indices of states
+    target: Array  # (P,) indices of states
+    names: Array  # (V, A) names of actions in the images
 
 
-class StillHeads:
-    """All heads without gradients, and the mean of what they say where there are several images of states."""
+class CompiledHeads:
+    """Pair estimates with the weights that the heads have at construction."""
 
-    def __init__(
-        self,
-        pairwise: tuple[PairwiseHead, PairwiseHead, PairwiseHead],
-        terminal: nn.Sequential,
-        discount: float,
-        names: Array,
-    ) -> None:
-        """Of value, distance and reward, and of the end; ``names`` (V, A) say what actions are called in the images."""
-        self._pairwise, self._terminal, self._names = pairwise, terminal, np.ascontiguousarray(names, np.int64)
-        self._discount = discount
-        self._watch = WeightsWatch(nn.ModuleList([*pairwise, terminal]))
-        self._lay_out()
+    def __init__(self, heads: Heads, discount: float, names: Array) -> None:
+        """``names`` (V, A) are the names of actions in the symmetric images."""
+        self._names = np.ascontiguousarray(names, np.int64)
+        self._pack(heads, discount)
 
     @property
-    def end_shape(self) -> tuple[int, int, int]:
-        """Of the ends of one state: images, columns (two for each head) and hidden units."""
-        return len(self._names), 2 * len(self._pairwise), len(self._heads[0].hidden.bias)
+    def feature_shape(self) -> tuple[int, int, int]:
+        """Images, columns (two for each head) and hidden units."""
+        return len(self._names), 2 * len(self._heads), len(self._heads[0].hidden.bias)
 
     @torch.no_grad()
-    def _lay_out(self) -> None:
-        """Put the weights as they are where products want them."""
-        value, distance, reward = (head.support for head in self._pairwise)
-        discounts = discount_support(len(distance), self._discount)
-        supports = value[None], torch.stack([distance, discounts]), reward[None]
+    def _pack(self, heads: Heads, discount: float) -> None:
+        """Copy the weights into the layout that products need."""
+        pairwise = heads.value, heads.distance, heads.reward
+        discounts = discount_support(len(heads.distance.support), discount)
+        supports = (
+            heads.value.support[None],
+            torch.stack([heads.distance.support, discounts]),
+            heads.reward.support[None],
+        )
         self._heads = [
-            Head(2 * place, _dense(head.layers[2]), _dense(head.layers[4]), wanted.numpy())
-            for place, (head, wanted) in enumerate(zip(self._pairwise, supports, strict=True))
+            Head(2 * place, _dense(head.layers[2]), _dense(head.layers[4]), support.numpy())
+            for place, (head, support) in enumerate(zip(pairwise, supports, strict=True))
         ]
-        self._ending = tuple(_dense(self._terminal[place]) for place in (0, 2, 4))
-        firsts = [head.first_layer() for head in self._pairwise]
+        assert isinstance(heads.terminal, nn.Sequential)
+        self._terminal = tuple(_dense(heads.terminal[place]) for place in (0, 2, 4))
+        firsts = [head.first_layer() for head in pairwise]
         halves = [half for weight, _ in firsts for half in weight.chunk(2, dim=1)]  # (H, D) each
         biases = [part for _, bias in firsts for part in (bias, torch.zeros_like(bias))]
         self._first = Dense(torch.cat(halves).T.contiguous().numpy(), torch.cat(biases).numpy())
-        self._watch.note()
 
-    def meet(self, partial: Array) -> tuple[Array, Array]:
-        """Partial states (M, V, D) to their ends, (M, V, columns, H), and whether they are the end, (M,) bool.
+    def project(self, partial: Array) -> tuple[Array, Array]:
+        """Partial states (M, V, D) to features (M, *feature_shape), and whether they are terminal, (M,) bool."""
+        features, terminal = np.empty((len(partial), *self.feature_shape), np.float32), np.empty(len(partial), np.bool_)
 
-        Ends are what states add to first layers when they are left or aimed at; for the weights as they are now.
-        """
-        if self._watch.changed():
-            self._lay_out()
-        ends, terminal = np.empty((len(partial), *self.end_shape), np.float32), np.empty(len(partial), np.bool_)
+        def work(rows: slice) -> None:
+            _project(partial[rows], self._first, self._terminal, features[rows], terminal[rows])
 
-        def work(some: slice) -> None:
-            _meet(partial[some], self._first, self._ending, ends[some], terminal[some])
+        run_parallel(work, len(partial), BLOCK)
+        return features, terminal
 
-        shared(work, len(partial), CHUNK)
-        return ends, terminal
-
-    def values(self, ends: Array, source: Array, target: Array) -> Array:
-        """(P, A) what the policy expects of its actions, of pairs (P,) of the states at ``ends``."""
+    def values(self, features: Array, source: Array, target: Array) -> Array:
+        """(P, A) action values of the checkpoint policy, for pairs given as indices (P,) into features."""
         expected = np.empty((len(source), self._names.shape[1]), np.float32)
 
-        def work(some: slice) -> None:
-            _values(Question(ends, source[some], target[some], self._names), self._heads[0], expected[some])
+        def work(rows: slice) -> None:
+            _values(Pairs(features, source[rows], target[rows], self._names), self._heads[0], expected[rows])
 
-        shared(work, len(source), CHUNK)
+        run_parallel(work, len(source), BLOCK)
         return expected
 
-    def ways(self, ends: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
-        """Greedy actions of the policy, distances and discounts, (P,) each."""
+    def annotate(self, features: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
+        """Greedy actions of the checkpoint policy, and their distances and discounts, (P,) each."""
         action = np.empty(len(source), np.int64)
-        steps, discount = np.empty((2, len(source)), np.float32)
-        value, distance, _ = self._heads
+        distance, discount = np.empty((2, len(source)), np.float32)
+        value_head, distance_head, _ = self._heads
 
-        def work(some: slice) -> None:
-            question = Question(ends, source[some], target[some], self._names)
-            _ways(question, value, distance, action[some], steps[some], discount[some])
+        def work(rows: slice) -> None:
+            pairs = Pairs(features, source[rows], target[rows], self._names)
+            _annotate(pairs, value_head, distance_head, action[rows], distance[rows], discount[rows])
 
-        shared(work, len(source), CHUNK)
-        return action, steps, discount
+        run_parallel(work, len(source), BLOCK)
+        return action, distance, discount
 
-    def rewards(self, ends: Array, source: Array, target: Array, action: Array) -> Array:
-        """(P,) what is collected by setting out with ``action`` (P,)."""
+    def rewards(self, features: Array, source: Array, target: Array, action: Array) -> Array:
+        """(P,) cumulative rewards of paths that begin with ``action`` (P,)."""
         reward = np.empty(len(source), np.float32)
 
-        def work(some: slice) -> None:
-            question = Question(ends, source[some], target[some], self._names)
-            _rewards(question, self._heads[2], action[some], reward[some])
+        def work(rows: slice) -> None:
+            pairs = Pairs(features, source[rows], target[rows], self._names)
+            _rewards(pairs, self._heads[2], action[rows], reward[rows])
 
-        shared(work, len(source), CHUNK)
+        run_parallel(work, len(source), BLOCK)
         return reward
 
 
@@ -139,129 +140,126 @@ def _dense(layer: nn.Module) -> Dense:
 
 
 @kernel
-def _apply(layer, rows, found, rectified):
-    """Fill ``found`` (R, outputs) with what a layer makes of ``rows`` (R, inputs), negative numbers cut if wanted."""
+def _apply(layer, inputs, outputs, rectified):
+    """Fill ``outputs`` (R, outputs) with a layer's response to ``inputs`` (R, inputs), followed by ReLU if wanted."""
     lowest = np.float32(0.0 if rectified else -np.inf)
-    np.dot(rows, layer.weight, found)
-    for row in range(len(rows)):
-        numbers = found[row]
-        for place in range(len(numbers)):
-            numbers[place] = max(numbers[place] + layer.bias[place], lowest)
+    np.dot(inputs, layer.weight, outputs)
+    for row in range(len(inputs)):
+        numbers = outputs[row]
+        for unit in range(len(numbers)):
+            numbers[unit] = max(numbers[unit] + layer.bias[unit], lowest)
 
 
 @kernel
-def _meet(partial, first, ending, ends, terminal):
-    """Fill ``ends`` (M, V, columns, H) and ``terminal`` (M,) with what is known of partial states (M, V, D)."""
-    for begin in range(0, len(partial), CHUNK):
-        some = slice(begin, begin + CHUNK)
-        _meet_some(np.ascontiguousarray(partial[some]), first, ending, ends[some], terminal[some])
+def _project(partial, first, terminal_layers, features, terminal):
+    """Fill ``features`` (M, V, columns, H) and ``terminal`` (M,) of partial states (M, V, D)."""
+    for begin in range(0, len(partial), BLOCK):
+        rows = slice(begin, begin + BLOCK)
+        _project_block(np.ascontiguousarray(partial[rows]), first, terminal_layers, features[rows], terminal[rows])
 
 
 @kernel
-def _meet_some(partial, first, ending, ends, terminal):
-    """As ``_meet``, in one product for each layer."""
+def _project_block(partial, first, terminal_layers, features, terminal):
+    """As ``_project``, with one product for each layer."""
     states, images, width = partial.shape
     rows = partial.reshape(states * images, width)
-    _apply(first, rows, ends.reshape(states * images, len(first.bias)), False)
-    one = np.empty((len(rows), len(ending[0].bias)), np.float32)
+    _apply(first, rows, features.reshape(states * images, len(first.bias)), False)
+    one = np.empty((len(rows), len(terminal_layers[0].bias)), np.float32)
     two, logits = np.empty_like(one), np.empty((len(rows), 2), np.float32)
-    _apply(ending[0], rows, one, True)
-    _apply(ending[1], one, two, True)
-    _apply(ending[2], two, logits, False)
+    _apply(terminal_layers[0], rows, one, True)
+    _apply(terminal_layers[1], one, two, True)
+    _apply(terminal_layers[2], two, logits, False)
     for state in range(states):
-        share = 0.0
+        probability = 0.0
         for row in range(state * images, (state + 1) * images):
-            share += 1.0 / (1.0 + np.exp(logits[row, 0] - logits[row, 1]))
-        terminal[state] = share > 0.5 * images
+            probability += 1.0 / (1.0 + np.exp(logits[row, 0] - logits[row, 1]))
+        terminal[state] = probability > 0.5 * images
 
 
 @kernel
-def _values(question, value, expected):
-    """Fill ``expected`` (P, A), what the policy expects of its actions."""
-    for begin in range(0, len(expected), CHUNK):
-        some = expected[begin : begin + CHUNK]
-        means = _expect(question, value, begin, len(some))
-        for pair in range(len(some)):
-            for each in range(len(means)):
-                some[pair, each] = means[each, pair]
+def _values(pairs, value, expected):
+    """Fill ``expected`` (P, A) with the policy's action values."""
+    for begin in range(0, len(expected), BLOCK):
+        block = expected[begin : begin + BLOCK]
+        means = _expect(pairs, value, begin, len(block))
+        for pair in range(len(block)):
+            for action in range(len(means)):
+                block[pair, action] = means[action, pair]
 
 
 @kernel
-def _ways(question, value, distance, action, steps, discount):
-    """Fill the last three, (P,) each: greedy actions, and the means that the head of distances has of them."""
-    for begin in range(0, len(action), CHUNK):
-        chosen = action[begin : begin + CHUNK]
-        expected = _expect(question, value, begin, len(chosen))
+def _annotate(pairs, value_head, distance_head, action, distance, discount):
+    """Fill the last three, (P,) each: greedy actions, and their means by the head of distances."""
+    for begin in range(0, len(action), BLOCK):
+        chosen = action[begin : begin + BLOCK]
+        expected = _expect(pairs, value_head, begin, len(chosen))
         for pair in range(len(chosen)):
             chosen[pair] = 0
-            for each in range(1, len(expected)):
-                if expected[each, pair] > expected[chosen[pair], pair]:
-                    chosen[pair] = each
-        means = _ask(question, distance, begin, chosen)
-        steps[begin : begin + CHUNK], discount[begin : begin + CHUNK] = means[0], means[1]
+            for other in range(1, len(expected)):
+                if expected[other, pair] > expected[chosen[pair], pair]:
+                    chosen[pair] = other
+        means = _expect_chosen(pairs, distance_head, begin, chosen)
+        distance[begin : begin + BLOCK], discount[begin : begin + BLOCK] = means[0], means[1]
 
 
 @kernel
-def _rewards(question, head, action, reward):
-    """Fill ``reward`` (P,), the mean of what is collected by setting out with ``action`` (P,)."""
-    for begin in range(0, len(action), CHUNK):
-        reward[begin : begin + CHUNK] = _ask(question, head, begin, action[begin : begin + CHUNK])[0]
+def _rewards(pairs, head, action, reward):
+    """Fill ``reward`` (P,) with the means of paths that begin with ``action`` (P,)."""
+    for begin in range(0, len(action), BLOCK):
+        reward[begin : begin + BLOCK] = _expect_chosen(pairs, head, begin, action[begin : begin + BLOCK])[0]
 
 
 @kernel
-def _expect(question, head, begin, number):
-    """(A, number) what a head expects of all actions, of pairs from ``begin`` on."""
-    images, actions = question.names.shape
+def _expect(pairs, head, begin, number):
+    """(A, number) means of a head for all actions, of ``number`` pairs from ``begin`` on."""
+    images, actions = pairs.names.shape
     expected = np.zeros((actions, number), np.float32)
     for image in range(images):
-        logits = _logits(question, head, image, begin, number)
-        for each in range(actions):
-            _add_means(logits[question.names[image, each]], head.supports, images, expected[each : each + 1])
+        logits = _logits(pairs, head, image, begin, number)
+        for action in range(actions):
+            _add_means(logits[pairs.names[image, action]], head.supports, images, expected[action : action + 1])
     return expected
 
 
 @kernel
-def _ask(question, head, begin, chosen):
-    """(Q, p) means of the head's histograms, of pairs from ``begin`` on and of the actions ``chosen`` (p,)."""
-    images, bins = len(question.names), head.supports.shape[1]
+def _expect_chosen(pairs, head, begin, chosen):
+    """(Q, p) means of a head over its supports, of pairs from ``begin`` on and their actions ``chosen`` (p,)."""
+    images, bins = len(pairs.names), head.supports.shape[1]
     means, rows = np.zeros((len(head.supports), len(chosen)), np.float32), np.empty((bins, len(chosen)), np.float32)
     for image in range(images):
-        logits = _logits(question, head, image, begin, len(chosen))
+        logits = _logits(pairs, head, image, begin, len(chosen))
         for place in range(bins):
             for pair in range(len(chosen)):
-                rows[place, pair] = logits[question.names[image, chosen[pair]], place, pair]
+                rows[place, pair] = logits[pairs.names[image, chosen[pair]], place, pair]
         _add_means(rows, head.supports, images, means)
     return means
 
 
 @kernel
-def _logits(question, head, image, begin, number):
-    """(A, K, number) of ``number`` pairs from ``begin`` on, in one of the images.
-
-    Pairs come last, so that what follows is done with many of them at once.
-    """
+def _logits(pairs, head, image, begin, number):
+    """(A, K, number) of ``number`` pairs from ``begin`` on, in one image; pairs come last, for vectorised loops."""
     first = np.empty((number, len(head.hidden.bias)), np.float32)
     second, logits = np.empty_like(first), np.empty((len(head.last.bias), number), np.float32)
     for pair in range(number):
-        leave = question.ends[question.source[begin + pair], image, head.column]
-        reach = question.ends[question.target[begin + pair], image, head.column + 1]
+        source = pairs.features[pairs.source[begin + pair], image, head.column]
+        target = pairs.features[pairs.target[begin + pair], image, head.column + 1]
         joined = first[pair]
-        for unit in range(len(leave)):
-            joined[unit] = max(leave[unit] + reach[unit], np.float32(0.0))
+        for unit in range(len(source)):
+            joined[unit] = max(source[unit] + target[unit], np.float32(0.0))
     _apply(head.hidden, first, second, True)
     np.dot(head.last.weight.T, second.T, logits)
     for place in range(len(logits)):
         row, bias = logits[place], head.last.bias[place]
         for pair in range(number):
             row[pair] += bias
-    return logits.reshape(question.names.shape[1], head.supports.shape[1], number)
+    return logits.reshape(pairs.names.shape[1], head.supports.shape[1], number)
 
 
 @kernel
 def _add_means(logits, supports, images, means):
-    """Add to ``means`` (Q, P) one image's share: the means of histograms over Q ``supports`` (Q, K).
+    """Add one image's share to ``means`` (Q, P), the means of histograms over Q ``supports`` (Q, K).
 
-    ``logits`` (K, P) are changed.
+    Overwrites ``logits`` (K, P).
     """
     highest, total = logits[0].copy(), np.zeros(logits.shape[1], np.float32)
     for row in logits:
@@ -276,16 +274,16 @@ def _add_means(logits, supports, images, means):
             total[pair] += row[pair]
     for pair in range(len(total)):
         total[pair] = np.float32(1.0) / (total[pair] * np.float32(images))
-    for each in range(len(supports)):
+    for support in range(len(supports)):
         for place in range(len(logits)):
-            row, value, mean = logits[place], supports[each, place], means[each]
+            row, value, mean = logits[place], supports[support, place], means[support]
             for pair in range(len(row)):
                 mean[pair] += row[pair] * value * total[pair]
 
 
 @kernel
 def _exponentials(numbers):
-    """Of numbers that are not positive, in place; compiled to eight or sixteen at a time, which np.exp is not."""
+    """Exponentials of numbers <= 0, in place; the compiler vectorises this loop, but not np.exp."""
     power = np.empty(len(numbers), np.int32)
     for place in range(len(numbers)):
         number = max(numbers[place], _LOWEST)

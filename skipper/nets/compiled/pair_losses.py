@@ -1,19 +1,26 @@
-"""The losses of a pairwise head on some hundred pairs, and their gradient.
+"""Twin of the losses of a pairwise head on a few hundred pairs, with their gradients.
 
-For so few pairs, what the network library does around the arithmetic takes longer than the arithmetic: it visits the
-pairs in a dozen operations per head and again in as many gradients. Here the products stay with the library, and
-everything between two of them is one pass over the pairs.
+For so few pairs the overhead of PyTorch's dozen operations per head, and as many gradients, exceeds the arithmetic.
+Here PyTorch computes the products, and everything between two of them is one pass over the pairs.
 """
 
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from skipper.nets.compiled.exact_types import MLP, has_exact_types, within
 from skipper.nets.heads import PairwiseHead, join_pairs
 from skipper.runtime.jit import kernel
+
+TYPES: dict[str, type[nn.Module]] = {"": PairwiseHead, **within("layers", MLP)}
+
+
+def supports(head: nn.Module) -> bool:
+    """Whether ``pair_losses`` computes the losses of the head's own logits."""
+    return has_exact_types(head, TYPES)
 
 
 def pair_losses(
@@ -21,7 +28,7 @@ def pair_losses(
 ) -> Tensor:
     """(P,) losses of a head's histograms against scalars ``aim``; ``source`` and ``target`` index ``partial`` (M, D).
 
-    The same as ``scalar_loss`` of the histograms that the head gives for these pairs and actions.
+    The same as ``losses.scalar_loss`` of the head's logits for these pairs and actions.
     """
     columns = (source, target, action, aim)
     assert len({column.shape for column in columns}) == 1, [tuple(column.shape) for column in columns]
@@ -35,14 +42,14 @@ class _PairLosses(torch.autograd.Function):
         *layers, (source, target, action, aim, support) = arguments
         first, first_bias, second, second_bias, last, last_bias = layers
         width = partial.shape[1]
-        leave = torch.addmm(first_bias, partial, first[:, :width].T)
-        reach = partial @ first[:, width:].T
-        joined = torch.from_numpy(join_pairs(leave.numpy(), reach.numpy(), source.numpy(), target.numpy()))
+        of_source = torch.addmm(first_bias, partial, first[:, :width].T)
+        of_target = partial @ first[:, width:].T
+        joined = torch.from_numpy(join_pairs(of_source.numpy(), of_target.numpy(), source.numpy(), target.numpy()))
         hidden = torch.addmm(second_bias, joined, second.T).relu_()
         logits = torch.addmm(last_bias, hidden, last.T)
         losses, slope = _compare(logits.numpy(), action.numpy(), aim.numpy(), support.numpy())
         context.save_for_backward(partial, first, second, last, joined, hidden, torch.from_numpy(slope))
-        context.ends = source.numpy(), target.numpy()
+        context.endpoints = source.numpy(), target.numpy()
         return torch.from_numpy(losses)
 
     @staticmethod
@@ -53,50 +60,51 @@ class _PairLosses(torch.autograd.Function):
         at_logits = slope * gradients[0][:, None]
         at_hidden = torch.from_numpy(_through_relu((at_logits @ last).numpy(), hidden.numpy()))
         at_joined = (at_hidden @ second).numpy()
-        leave, reach = map(torch.from_numpy, _at_states(at_joined, joined.numpy(), *context.ends, len(partial)))
+        at_states = _at_states(at_joined, joined.numpy(), *context.endpoints, len(partial))
+        of_source, of_target = map(torch.from_numpy, at_states)
         of_layers = (
-            torch.cat([leave.T @ partial, reach.T @ partial], 1),
-            leave.sum(0),
+            torch.cat([of_source.T @ partial, of_target.T @ partial], 1),
+            of_source.sum(0),
             at_hidden.T @ joined,
             at_hidden.sum(0),
             at_logits.T @ hidden,
             at_logits.sum(0),
         )
-        return torch.addmm(leave @ first[:, :width], reach, first[:, width:]), *of_layers, None
+        return torch.addmm(of_source @ first[:, :width], of_target, first[:, width:]), *of_layers, None
 
 
 @kernel
 def _compare(logits, action, aim, support):
     """Losses (P,) of the histograms of ``action`` among ``logits`` (P, A * K), and their derivatives (P, A * K).
 
-    The loss is KL(wanted || histogram), where the wanted histogram holds the two bins around a scalar of ``aim``.
+    The loss is KL(target || histogram), where the target histogram is two-hot around a scalar of ``aim``.
     """
     bins, one = len(support), np.float32(1.0)
     losses, slope = np.empty(len(action), np.float32), np.zeros_like(logits)
     for pair in range(len(action)):
-        place = action[pair] * bins
-        given, found = logits[pair, place : place + bins], slope[pair, place : place + bins]
+        begin = action[pair] * bins
+        given, derivative = logits[pair, begin : begin + bins], slope[pair, begin : begin + bins]
         highest, total = given.max(), np.float32(0.0)
-        for each in range(bins):
-            found[each] = np.exp(given[each] - highest)
-            total += found[each]
-        for each in range(bins):
-            found[each] /= total
+        for place in range(bins):
+            derivative[place] = np.exp(given[place] - highest)
+            total += derivative[place]
+        for place in range(bins):
+            derivative[place] /= total
         scale = highest + np.log(total)
         value = min(max(aim[pair], support[0]), support[-1])
         right = min(max(np.searchsorted(support, value), 1), bins - 1)
         share = (value - support[right - 1]) / (support[right] - support[right - 1])
         losses[pair] = 0.0
-        for each, wanted in ((right - 1, one - share), (right, share)):
-            found[each] -= wanted
-            if wanted != 0.0:
-                losses[pair] += wanted * (np.log(wanted) - given[each] + scale)
+        for place, target in ((right - 1, one - share), (right, share)):
+            derivative[place] -= target
+            if target != 0.0:
+                losses[pair] += target * (np.log(target) - given[place] + scale)
     return losses, slope
 
 
 @kernel
 def _through_relu(gradient, output):
-    """The gradient before a ReLU with this output, in place."""
+    """The gradient before a ReLU with this ``output``, in place."""
     for row in range(len(gradient)):
         for unit in range(gradient.shape[1]):
             if output[row, unit] <= 0.0:
@@ -106,12 +114,12 @@ def _through_relu(gradient, output):
 
 @kernel
 def _at_states(gradient, joined, source, target, states):
-    """Gradients (2, M, H) of what states add to ``joined`` (P, H) as sources and as targets."""
-    found = np.zeros((2, states, gradient.shape[1]), np.float32)
+    """Gradients (2, M, H) of the projections of states as sources and as targets, from that of ``joined`` (P, H)."""
+    at_states = np.zeros((2, states, gradient.shape[1]), np.float32)
     for pair in range(len(source)):
-        leave, reach = found[0, source[pair]], found[1, target[pair]]
+        of_source, of_target = at_states[0, source[pair]], at_states[1, target[pair]]
         for unit in range(gradient.shape[1]):
             slope = gradient[pair, unit] if joined[pair, unit] > 0.0 else np.float32(0.0)
-            leave[unit] += slope
-            reach[unit] += slope
-    return found
+            of_source[unit] += slope
+            of_target[unit] += slope
+    return at_states

@@ -9,33 +9,34 @@ import torch
 
 from skipper.agents.optimizer import NotFiniteError
 from skipper.agents.skipper.agent import SkipperAgent
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.update_process import UpdaterProcess
-from skipper.config import ReplayConfig, RunConfig
+from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.presets import DEBUG
 from skipper.runtime.threads import configure_threads
+from skipper.training.configure import configure
 from skipper.training.loop import Loop
 
+DEBUG = configure("debug", "skipper-regen")
 CONFIG = replace(
     DEBUG,
-    agent="skipper-regen",
     threads=2,
-    replay=ReplayConfig(capacity=1_000, all_pairs=True, other_episodes=0.2),
+    replay=HindsightConfig(capacity=1_000, all_pairs=True, other_episodes=0.2),
     generator=replace(DEBUG.generator, generator_width=4, generator_every=3, learned_goal=True),
     learning=replace(
         DEBUG.learning,
         steps_per_update=1.0,
         delusion_scale=0.25,
         act_with_target_network=True,
-        practice=True,
+        training_targets="random",
         ema_decay=0.9,
     ),
 )
 
 
-def apart(config: RunConfig) -> RunConfig:
+def apart(config: SkipperConfig) -> SkipperConfig:
     return replace(config, learning=replace(config.learning, updater_process=True))
 
 
@@ -47,7 +48,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-def loop_of(config: RunConfig) -> Loop:
+def loop_of(config: SkipperConfig) -> Loop:
     agent = SkipperAgent(config, environment_spec(config.world))
     tasks = training_tasks(config.world, config.tasks, config.seed)
     return Loop(agent, LavaVectorEnv(config.environments, tasks=tasks), config.learning, seed=0)
@@ -118,7 +119,7 @@ def test_a_process_that_died_is_told_of():
     while loop.step < 300:
         loop.advance()
     os.kill(process_of(loop)._process.pid, signal.SIGKILL)
-    with pytest.raises(ChildProcessError, match="the process that learns has ended, with exit code -9"):
+    with pytest.raises(ChildProcessError, match="the updater process has ended, with exit code -9"):
         dict(loop.learner.learn())
 
 
@@ -147,7 +148,7 @@ def test_the_generator_learns_in_its_turn():
 
 def test_learning_apart_needs_what_is_known_ahead():
     for changed in (
-        replace(CONFIG, replay=ReplayConfig(capacity=1_000)),
+        replace(CONFIG, replay=HindsightConfig(capacity=1_000)),
         replace(CONFIG, learning=replace(CONFIG.learning, act_with_target_network=False)),
     ):
         with pytest.raises(ValueError, match="updater_process needs all_pairs and act_with_target_network"):

@@ -1,10 +1,10 @@
-"""Losses of pairs in few passes, against the layers one after the other."""
+"""Compiled losses of pairs against those of the head's own logits."""
 
 import pytest
 import torch
 
 from skipper.losses import scalar_loss
-from skipper.nets.compiled.pair_losses import pair_losses
+from skipper.nets.compiled.pair_losses import pair_losses, supports
 from skipper.nets.heads import PairwiseHead, distance_support, unit_support
 from skipper.nets.layers import seeded_initialisation
 
@@ -57,3 +57,13 @@ def test_certain_predictions_stay_finite():
     assert losses[0] < 1e-6
     assert 9e3 < losses[1] < 2e4
     assert torch.isfinite(partial.grad).all()
+
+
+class Clipped(PairwiseHead):
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return super().forward(source, target).clamp(-0.1, 0.1)
+
+
+def test_only_heads_of_exactly_this_type_are_supported():
+    assert supports(PairwiseHead(2, hidden=3, actions=1, support=unit_support(4)))
+    assert not supports(Clipped(2, hidden=3, actions=1, support=unit_support(4)))

@@ -1,0 +1,73 @@
+"""What a policy keeps of each environment from one decision to the next."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skipper.types import Array
+
+LONG_AGO = 1_000_000  # steps since the last plan where there was none
+
+
+class PlanState(NamedTuple):
+    """The last plans of B environments with N vertices each, and the episodes so far."""
+
+    vertices: Array  # (B, N, W, H, C) of the last plan
+    codes: Array  # (B, N)
+    kept: Array  # (B, N) bool
+    target: Array  # (B, W, H, C)
+    target_code: Array  # (B,)
+    planned_code: Array  # (B,) the code of the state in which the plan was made
+    steps: Array  # (B,) since then
+    aiming: Array  # (B,) bool, whether there is a target
+    visited: Array  # (B, T) keys of the episode's states so far
+    taken: Array  # (B, T) actions that were chosen there, -1 where there is none yet
+    length: Array  # (B,) of the episode so far
+
+    @classmethod
+    def empty(cls, environments: int, vertices: int, shape: tuple[int, int, int], max_steps: int) -> "PlanState":
+        """No plans yet, and room for episodes of ``max_steps`` steps."""
+        return cls(
+            vertices=np.zeros((environments, vertices, *shape), np.uint8),
+            codes=np.full((environments, vertices), -1),
+            kept=np.zeros((environments, vertices), bool),
+            target=np.zeros((environments, *shape), np.uint8),
+            target_code=np.full(environments, -1),
+            planned_code=np.full(environments, -1),
+            steps=np.full(environments, LONG_AGO),
+            aiming=np.zeros(environments, bool),
+            visited=np.zeros((environments, max_steps), np.int64),
+            taken=np.full((environments, max_steps), -1, np.int8),
+            length=np.zeros(environments, np.int64),
+        )
+
+    def begin_episodes(self, first: Array) -> None:
+        """Forget the actions of the last episode where a new one begins, (B,) bool."""
+        self.taken[first], self.length[first] = -1, 0
+
+    def set_target(self, rows: Array, target: Array, target_code: Array, planned_code: Array, aiming: Array) -> None:
+        """Write new targets of the environments ``rows`` (R,)."""
+        self.target[rows], self.target_code[rows] = target, target_code
+        self.planned_code[rows], self.aiming[rows], self.steps[rows] = planned_code, aiming, 0
+
+    def record_action(self, key: Array, action: Array) -> None:
+        """Append the actions (B,) chosen in states with ``key`` (B,); beyond ``max_steps`` they replace the last."""
+        rows, index = np.arange(len(action)), np.minimum(self.length, self.taken.shape[1] - 1)
+        self.visited[rows, index], self.taken[rows, index] = key, action
+        self.length[:] += 1
+
+    def visit_counts(self, rows: Array, key: Array, actions: int) -> Array:
+        """(R, N, A) how often each action was chosen in the states ``key`` (R, N) of the environments ``rows`` (R,)."""
+        length = int(self.length[rows].max(initial=0))
+        here = self.visited[rows, None, :length] == key[..., None]  # (R, N, T)
+        taken = self.taken[rows, :length, None] == np.arange(actions)  # (R, T, A)
+        return here.astype(np.float32) @ taken.astype(np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        """A copy of all columns."""
+        return {name: column.copy() for name, column in self._asdict().items()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "PlanState":
+        """Restore saved columns."""
+        return cls(**{name: column.copy() for name, column in state.items()})

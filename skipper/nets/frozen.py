@@ -1,0 +1,253 @@
+"""FrozenNetwork: fast answers of a network between two changes of its weights.
+
+Modules are written for reading and training. This is the only place that replaces them by compiled twins, caches their
+results, and notices when weights change. A twin is used only where the modules have exactly the types that it was
+written for; otherwise the modules themselves answer.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from skipper.config import PlannerConfig
+from skipper.nets.compiled import encoder_selector, fuser, heads
+from skipper.nets.compiled.encoder_selector import CompiledPartialStates
+from skipper.nets.compiled.fuser import CompiledFuser
+from skipper.nets.compiled.heads import CompiledHeads
+from skipper.nets.compiled.incremental_fuser import IncrementalFuser
+from skipper.nets.edge_cache import EdgeCache, StateEstimates
+from skipper.nets.ensemble import SymmetryEnsemble
+from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.generator import CheckpointGenerator
+from skipper.nets.heads import Heads, PairEstimates, PlainHeads
+from skipper.nets.layers import observations_tensor
+from skipper.nets.state_cache import DescriptionCache, Encode, PartialStateCache
+from skipper.types import Array, EnvironmentSpec, LazyEdges, Vertices
+
+PARTIAL_STATES = 16_384  # cached, for each image of the ensemble
+PLAIN_BATCH = 256  # states that a plain module encodes at a time, to limit memory
+
+
+class FrozenNetwork:
+    """The functions of a SkipperNetwork without gradients; all of them follow the network when its weights change."""
+
+    def __init__(
+        self,
+        network: SkipperNetwork,
+        config: PlannerConfig,
+        spec: EnvironmentSpec,
+        *,
+        caching: bool = True,
+        edge_cache: bool = False,
+        ensemble: int = 1,
+    ) -> None:
+        """``caching`` pays unless weights change between two decisions; ``edge_cache`` pays for frequent plans.
+
+        Estimates of states and edges are means over an ``ensemble`` of symmetric images.
+        """
+        self.network, self._config, self._spec, self._caching = network, config, spec, caching
+        self._ensemble = SymmetryEnsemble(spec.symmetries, ensemble)
+        estimators, planning = network.estimators, config.planning
+        self._modules = Heads(estimators.value, estimators.distance, estimators.reward, estimators.terminal)
+        self._compiled_encoder = encoder_selector.supports(estimators.partial)
+        self._compiled_heads = heads.supports(self._modules)
+        self._compiled_fuser = fuser.supports(network.generator)
+        # The cache has no edges from states that the learned head calls terminal.
+        learned = not {"edges", "terminal"} & set(planning.oracle_parts)
+        self._caches_edges = edge_cache and learned and spec.scene is not None
+        # A new scene costs the logits of all codes, which pays where many of them are soon needed again.
+        frequent = planning.regenerate != "once" and 4 * planning.checkpoints >= 2**network.generator.bits
+        self._incremental = self._caches_edges and frequent and self._compiled_fuser
+        self._partial_states = PartialStateCache(config.network.partial_width, ensemble * PARTIAL_STATES)
+        self._descriptions = DescriptionCache()
+        self._watch = _WeightsWatch(network)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop everything that was computed with other weights; it is computed again where it is needed."""
+        self._partial_states.clear()
+        self._descriptions.clear()
+        self._encoder: Encode | None = None
+        self._estimates: _Estimates | None = None
+        self._edge_cache: EdgeCache | None = None
+        self._fuser: CompiledFuser | CheckpointGenerator | None = None
+        self._incremental_fuser: IncrementalFuser | None = None
+
+    def _refresh(self) -> None:
+        if self._watch.changed():
+            self._watch.note()
+            self._forget()
+
+    # States
+
+    def encode(self, states: Tensor) -> Tensor:
+        """(M, W, H, C) to partial states sigma(s), (M, D), as ``PartialStates`` does."""
+        self._refresh()
+        return self._encode(states)
+
+    @torch.no_grad()
+    def _encode(self, states: Tensor) -> Tensor:
+        module = self.network.estimators.partial
+        if not self._caching:
+            return module(states)
+        if self._encoder is None:
+            self._encoder = CompiledPartialStates(module) if self._compiled_encoder else _in_batches(module)
+        return self._partial_states.get(states, self._encoder)
+
+    def describe(self, states: Array) -> Array:
+        """(B, W, H, C) to partial descriptions (B,)."""
+        if not self._caching:
+            return self._describe(states)
+        self._refresh()
+        return self._descriptions.get(states, self._describe)
+
+    def _describe(self, states: Array) -> Array:
+        return self.network.generator.codes(observations_tensor(states)).numpy()
+
+    # Imagined states
+
+    def imagine(self, observation: Array, codes: Array, environments: Array | None = None) -> Array:
+        """(B, N) most likely cells of the agent for ``codes`` (B, N) in the contexts of observations (B, W, H, C).
+
+        ``environments`` (B,) are the numbers of the environments, whose contexts mostly stay the same between calls.
+        """
+        self._refresh()
+        contexts = observations_tensor(observation)
+        if environments is None or not self._incremental or not self._has_pages(environments, codes.shape[1] + 2):
+            return self.logits(contexts, torch.from_numpy(codes)).argmax(-1).numpy()
+        if self._incremental_fuser is None:
+            fuser = self._packed_fuser()
+            assert isinstance(fuser, CompiledFuser)
+            self._incremental_fuser = IncrementalFuser(fuser)
+        return self._incremental_fuser.cells(environments, contexts, codes)
+
+    @torch.no_grad()
+    def logits(self, observation: Tensor, codes: Tensor) -> Tensor:
+        """(B, N, S) logits of the agent's cell for codes (B, N) in contexts (B, W, H, C), as the generator gives."""
+        self._refresh()
+        logits: Tensor = self._packed_fuser()(observation, codes)
+        return logits
+
+    def _packed_fuser(self) -> CompiledFuser | CheckpointGenerator:
+        if self._fuser is None:
+            generator = self.network.generator
+            self._fuser = CompiledFuser(generator) if self._compiled_fuser else generator
+        return self._fuser
+
+    # Pairs of states
+
+    def edges(self, vertices: Vertices, environments: Array | None = None) -> LazyEdges:
+        """Estimates for all pairs of vertices, under the greedy checkpoint policy; absent vertices have no edges.
+
+        With the numbers of the ``environments`` (B,), estimates of earlier plans in the same scenes are used again.
+        Edges that no plan uses may then be left out.
+        """
+        self._refresh()
+        if environments is not None and self._has_pages(environments, vertices.present.shape[1]):
+            return self._pages().edges(vertices, environments)
+        return _all_edges(self._pair_estimates(), vertices)
+
+    def values(self, observation: Array, target: Array) -> Array:
+        """(B, A) action values of the checkpoint policy: discounted probabilities of reaching ``target``."""
+        self._refresh()
+        estimates, rows = self._pair_estimates(), np.arange(len(observation))
+        features, _ = estimates.project(np.concatenate([observation, target]))
+        return estimates.values(features, rows, len(rows) + rows)
+
+    def _pair_estimates(self) -> "_Estimates":
+        if self._estimates is None:
+            names = np.ascontiguousarray(self._ensemble.names(self._spec.actions), np.int64)
+            discount, width = self._config.learning.task_discount, self._config.network.partial_width
+            pairs: PairEstimates = PlainHeads(self._modules, discount, names, width)
+            if self._compiled_heads:
+                pairs = CompiledHeads(self._modules, discount, names)
+            self._estimates = _Estimates(self._encode, pairs, self._ensemble)
+        return self._estimates
+
+    def _pages(self) -> EdgeCache:
+        if self._edge_cache is None:
+            assert self._spec.scene is not None
+            # Room for all imagined states, those of an episode, and the goal.
+            slots = 2**self.network.generator.bits + self._spec.longest + 2
+            # Edges into the current state are always pruned, but clustering needs their distances.
+            into_current = self._config.planning.prune_vertices
+            self._edge_cache = EdgeCache(self._pair_estimates(), self._spec.scene, slots, into_current=into_current)
+        return self._edge_cache
+
+    def _has_pages(self, environments: Array, vertices: int) -> bool:
+        return self._caches_edges and self._pages().fits(environments, vertices)
+
+    # Saving
+
+    def state_dict(self) -> dict[str, Any]:
+        """The cached states, which are part of a run: computed in other batches they may round differently."""
+        self._refresh()
+        return {"partial": self._partial_states.state_dict(), "descriptions": self._descriptions.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the cached states; the network must have its weights already."""
+        self._watch.note()
+        self._forget()
+        self._partial_states.load_state_dict(state["partial"])
+        self._descriptions.load_state_dict(state["descriptions"])
+
+
+class _WeightsWatch:
+    """Notices when a module learned or was given other weights."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._weights = list(module.parameters())  # finding them takes longer than reading their versions
+        self.note()
+
+    def changed(self) -> bool:
+        """Whether any weight changed since ``note``."""
+        return [weight._version for weight in self._weights] != self._versions
+
+    def note(self) -> None:
+        """Take the weights as they are for unchanged."""
+        self._versions = [weight._version for weight in self._weights]
+
+
+class _Estimates:
+    """Pair estimates of states that are given as observations, in all images of an ensemble."""
+
+    def __init__(self, encode: Encode, pairs: PairEstimates, ensemble: SymmetryEnsemble) -> None:
+        self._encode, self._pairs, self._ensemble = encode, pairs, ensemble
+        self.feature_shape = pairs.feature_shape
+        self.values, self.annotate, self.rewards = pairs.values, pairs.annotate, pairs.rewards
+
+    def project(self, states: Array) -> tuple[Array, Array]:
+        """States (M, W, H, C) to features (M, *feature_shape), and whether they are terminal, (M,) bool."""
+        sigma = self._encode(observations_tensor(self._ensemble.images(states))).numpy()
+        images = sigma.reshape(self._ensemble.size, len(states), sigma.shape[1])
+        return self._pairs.project(images.swapaxes(0, 1))
+
+
+def _all_edges(estimates: StateEstimates, vertices: Vertices) -> LazyEdges:
+    """Estimates for all pairs of present vertices."""
+    B, N = vertices.present.shape  # noqa: N806
+    features, terminal = estimates.project(vertices.observation.reshape(B * N, *vertices.observation.shape[2:]))
+    both = vertices.present[:, :, None] & vertices.present[:, None]
+    distance, discount = np.full(both.shape, np.inf), np.zeros(both.shape)
+    action = np.zeros(both.shape, np.int64)
+    action[both], distance[both], discount[both] = estimates.annotate(features, *_endpoints(both))
+
+    def reward(usable: Array) -> Array:
+        found, needed = np.zeros(both.shape), usable & both
+        if needed.any():
+            found[needed] = estimates.rewards(features, *_endpoints(needed), action[needed])
+        return found
+
+    return LazyEdges(distance, discount, terminal.reshape(B, N), action, reward)
+
+
+def _endpoints(pairs: Array) -> tuple[Array, Array]:
+    """Pairs of vertices (B, N, N) bool to their sources and targets, (P,) each, among all B * N."""
+    problem, source, target = np.nonzero(pairs)
+    return problem * pairs.shape[1] + source, problem * pairs.shape[1] + target
+
+
+def _in_batches(module: nn.Module) -> Encode:
+    return lambda states: torch.cat([module(batch) for batch in states.split(PLAIN_BATCH)])

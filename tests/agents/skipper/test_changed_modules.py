@@ -1,0 +1,131 @@
+"""A network with changed modules decides, plans and learns with these, not with twins of the original ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
+from skipper.agents.skipper.policy import SkipperPolicy
+from skipper.config import GeneratorConfig, NetworkConfig
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import training_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.frozen import FrozenNetwork
+from skipper.nets.generator import Fuser
+from skipper.nets.heads import PairwiseHead
+from skipper.nets.layers import seeded_initialisation
+from skipper.nets.selector import LocalFieldSelector
+from skipper.training.configure import configure
+from skipper.types import CURRENT, TimeStep
+
+WORLD = LavaConfig(6, 6, max_steps=20)
+SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
+BASE = configure("debug", "skipper-regen")
+CONFIG = replace(
+    BASE,
+    world=WORLD,
+    network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
+    generator=GeneratorConfig(generator_width=4),
+    planning=replace(BASE.planning, regenerate="step", match_observations=True, edge_threshold=20.0),
+)
+
+
+class ChangedSelector(LocalFieldSelector):
+    def forward(self, state: torch.Tensor) -> torch.Tensor:
+        return super().forward(state).flip(-1) * 1.5
+
+
+class ChangedHead(PairwiseHead):
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return super().forward(target, source).flip(-1)
+
+
+class ChangedFuser(Fuser):
+    def forward(self, context: torch.Tensor, bits: torch.Tensor) -> torch.Tensor:
+        return -super().forward(context, bits)
+
+
+def changed(part: str) -> SkipperNetwork:
+    with seeded_initialisation(0):
+        network = SkipperNetwork(CONFIG, SPEC)
+    if part == "selector":
+        network.estimators.partial.select.__class__ = ChangedSelector
+    elif part == "fuser":
+        network.generator.fuse.__class__ = ChangedFuser
+    else:
+        for name in ("value", "reward", "distance"):
+            getattr(network.estimators, name).__class__ = ChangedHead
+    return network
+
+
+@torch.no_grad()
+def expectation(network: SkipperNetwork, head: str, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """(P, A) the modules' own answer for pairs of states (P, W, H, C)."""
+    module = getattr(network.estimators, head)
+    sigma, aim = (network.estimators.partial(torch.from_numpy(states)) for states in (source, target))
+    return module.expectation(module(sigma, aim)).numpy()
+
+
+@pytest.mark.parametrize("part", ["selector", "heads", "fuser"])
+@pytest.mark.parametrize(
+    "settings", [{"caching": False}, {}, {"edge_cache": True}], ids=["online", "training", "evaluation"]
+)
+def test_decisions_are_those_of_the_modules(part, settings):
+    network = changed(part)
+    frozen = FrozenNetwork(network, CONFIG, SPEC, **settings)
+    policy = SkipperPolicy(frozen, CONFIG, SPEC, np.random.default_rng(0))
+    envs = LavaVectorEnv(4, tasks=TASKS)
+    observation, info = envs.reset(seed=0)
+    first, aimed = np.ones(4, bool), 0
+    for _ in range(4):
+        decision = policy.decide(TimeStep(observation, info["goal"], first))
+        vertices, aiming = decision.plan.vertices, decision.aiming
+        # Imagined states.
+        with torch.no_grad():
+            logits = network.generator(torch.from_numpy(observation), torch.from_numpy(vertices.code[:, 1:-1])).numpy()
+        cells = SPEC.scene.agent_cell(vertices.observation[:, 1:-1].reshape(-1, *SPEC.shape)).reshape(4, -1)
+        chosen = np.take_along_axis(logits, cells[..., None], -1)[..., 0]
+        np.testing.assert_allclose(chosen, logits.max(-1), atol=1e-4)
+        # Edges from the current state.
+        for row in range(4):
+            targets = np.flatnonzero(vertices.present[row])[1:]
+            states = vertices.observation[row, targets]
+            here = np.repeat(vertices.observation[row, [CURRENT]], len(targets), axis=0)
+            action = expectation(network, "value", here, states).argmax(-1)
+            distance = expectation(network, "distance", here, states)[np.arange(len(action)), action]
+            if not decision.plan.edges.terminal[row, CURRENT]:
+                found = decision.plan.edges.distance[row, CURRENT, targets]
+                np.testing.assert_allclose(found, distance, rtol=1e-4)
+        # Actions.
+        if aiming.any():
+            aimed += aiming.sum()
+            values = expectation(network, "value", observation[aiming], decision.target[aiming])
+            np.testing.assert_allclose(decision.values[aiming], values, rtol=1e-4, atol=1e-6)
+        observation, _, terminated, truncated, info = envs.step(decision.action)
+        first = terminated | truncated
+    assert aimed > 0
+
+
+@pytest.mark.parametrize("part", ["selector", "heads"])
+def test_bootstrap_targets_are_those_of_the_modules(part):
+    network, rng = changed(part), np.random.default_rng(0)
+    states = TASKS.observe(rng.integers(4, size=12), rng.integers(36, size=12))
+    source, after, target = torch.from_numpy(rng.integers(12, size=(3, 30)))
+    rest = torch.zeros(30)
+    batch = Hindsight(
+        torch.from_numpy(states),
+        torch.zeros(12, dtype=torch.int64),
+        source,
+        after,
+        target,
+        *(rest.long(), rest, rest.bool(), rest.bool(), rest, rest),
+    )
+    encode = FrozenNetwork(network, CONFIG, SPEC).encode
+    found = bootstrap_targets(network.estimators, batch, encode)
+    for name in ("value", "reward", "distance"):
+        expected = expectation(network, name, states[after], states[target])
+        np.testing.assert_allclose(getattr(found, name).numpy(), expected, rtol=1e-4, atol=1e-5)

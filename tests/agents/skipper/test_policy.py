@@ -1,0 +1,202 @@
+"""Skipper's decisions on small worlds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from skipper.agents.registry import make_baseline
+from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
+from skipper.agents.skipper.vertices import merge_vertices
+from skipper.config import GeneratorConfig, NetworkConfig, RunConfig
+from skipper.envs.lava.config import EVALUATION_DIFFICULTIES, LavaConfig
+from skipper.envs.lava.family import LAVA, environment_spec
+from skipper.envs.lava.scene import LavaScene
+from skipper.envs.lava.tasks import evaluation_tasks, training_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.frozen import FrozenNetwork
+from skipper.nets.layers import seeded_initialisation
+from skipper.training.configure import configure
+from skipper.training.evaluate import play
+from skipper.types import CURRENT, GOAL, TimeStep, content_keys
+
+WORLD = LavaConfig(6, 6, max_steps=20)
+TASKS = training_tasks(WORLD, 4, seed=0)
+SPEC = environment_spec(WORLD)
+SEEN, TOLD = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
+FIRST = TimeStep(SEEN, TOLD, np.ones(4, bool))
+
+
+def configuration(agent: str = "skipper-regen", **planning) -> RunConfig:
+    base = configure("debug", agent)
+    return replace(
+        base,
+        world=WORLD,
+        network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
+        generator=GeneratorConfig(generator_width=4),
+        planning=replace(base.planning, **planning),
+    )
+
+
+def network(config: RunConfig) -> SkipperNetwork:
+    with seeded_initialisation(0):
+        return SkipperNetwork(config, SPEC)
+
+
+def online_policy(agent: str = "skipper-regen", *, random_targets: bool = False, **planning) -> SkipperPolicy:
+    """A policy whose network may learn between decisions."""
+    config = configuration(agent, **planning)
+    frozen = FrozenNetwork(network(config), config, SPEC, caching=False)
+    return SkipperPolicy(frozen, config, SPEC, np.random.default_rng(0), random_targets=random_targets)
+
+
+def evaluated_policy(agent: str = "skipper-regen", **planning) -> SkipperPolicy:
+    config = configuration(agent, **planning)
+    return evaluation_policy(network(config), config, SPEC, np.random.default_rng(0))
+
+
+def decisions(policy: SkipperPolicy, count: int = 12):
+    envs = LavaVectorEnv(4, tasks=TASKS)
+    observation, info = envs.reset(seed=0)
+    first = np.ones(4, bool)
+    for _ in range(count):
+        decision = policy.decide(TimeStep(observation, info["goal"], first))
+        yield first, decision, observation
+        observation, _, terminated, truncated, info = envs.step(decision.action)
+        first = terminated | truncated
+
+
+@pytest.mark.parametrize("difficulty", EVALUATION_DIFFICULTIES)
+def test_with_true_plans_and_policy_every_task_is_solved(difficulty):
+    tasks = evaluation_tasks(LavaConfig(8, 8), difficulty, 20, seed=0)
+    oracle = make_baseline("skipper-oracle", environment_spec(tasks.world), np.random.default_rng(0))
+    assert play(oracle, LAVA, tasks, seed=0).success.all()
+
+
+def test_a_plan_is_made_at_the_beginning_and_at_the_latest_when_time_runs_out():
+    since = np.zeros(4, int)
+    for first, decision, _ in decisions(online_policy(match_observations=True, timeout=3), 30):
+        assert decision.planned[first].all()
+        since = np.where(decision.planned, 1, since + 1)
+        assert since.max() <= 3
+        if decision.planned.any():
+            chosen = decision.plan.target >= 0
+            assert (decision.plan.targets[chosen] == decision.target[decision.planned][chosen]).all()
+
+
+def test_actions_are_the_best_of_the_policys_values():
+    policy = online_policy(match_observations=True, edge_threshold=20.0)
+    aimed = 0
+    for _, decision, observation in decisions(policy):
+        aiming = decision.aiming
+        aimed += aiming.sum()
+        values = policy.action_values(observation, decision.target)
+        np.testing.assert_allclose(decision.values[aiming], values[aiming], rtol=1e-5)
+        assert (decision.action[aiming] == decision.values[aiming].argmax(-1)).all()
+        assert np.isnan(decision.values[~aiming]).all()
+    assert aimed > 0
+
+
+def test_once_keeps_its_checkpoints_for_the_episode_and_regen_does_not():
+    kept = {}
+    for name in ("skipper-once", "skipper-regen"):
+        policy = online_policy(name, match_observations=True, timeout=2)
+        same, before = [], None
+        for first, _, _ in decisions(policy, 10):
+            codes = policy.plan_state.codes[:, 1:-1].copy()
+            if before is not None:
+                same += (codes == before).all(-1)[~first].tolist()
+            before = codes
+        kept[name] = np.mean(same)
+    assert kept["skipper-once"] == 1.0
+    assert kept["skipper-regen"] < 0.8
+
+
+def test_the_goal_variant_always_aims_at_the_goal():
+    for _, decision, _ in decisions(online_policy("skipper-goal"), 5):
+        cells = LavaScene().agent_cell(decision.target)
+        assert all(cell in TASKS.table.goal for cell in cells)
+
+
+def test_plans_can_be_made_without_acting_on_them():
+    actor = SkipperActor(evaluated_policy(match_observations=True), epsilon=0.0)
+    problem = actor.plan(SEEN, TOLD)
+    assert (problem.vertices.observation[:, CURRENT] == SEEN).all()
+    assert (problem.vertices.observation[:, GOAL] == TOLD).all()
+    assert (problem.kept.sum(-1) <= 12).all()
+    assert actor.policy.plan_state is None
+    assert (actor.plan(SEEN, TOLD).vertices.code == problem.vertices.code).all()  # no random number was used up
+    with pytest.raises(ValueError, match="always aims at the goal"):
+        SkipperActor(evaluated_policy("skipper-goal"), epsilon=0.0).plan(SEEN, TOLD)
+
+
+def test_random_targets_are_imagined_states_and_sometimes_goals():
+    policy = online_policy(match_observations=True, random_targets=True)
+    counts = np.zeros(36)
+    for _, decision, _ in decisions(policy, 100):
+        assert decision.aiming.all()
+        assert decision.plan is None
+        counts += np.bincount(LavaScene().agent_cell(decision.target), minlength=36)
+    assert counts[TASKS.table.goal].sum() / counts.sum() > 0.1
+
+    imagined = SEEN[:, None].repeat(3, axis=1)
+    policy.vertex_source.propose = lambda *_, **__: merge_vertices(
+        imagined, np.zeros(imagined.shape[:2], int), content_keys(imagined)
+    )
+    policy.plan_state = None
+    targets = [policy.decide(FIRST).target for _ in range(200)]
+    to_goal = np.mean([(target == TOLD).all((1, 2, 3)) for target in targets])
+    assert 0.2 < to_goal < 0.3
+    assert all(((t == TOLD).all((1, 2, 3)) | (t == SEEN).all((1, 2, 3))).all() for t in targets)
+
+
+def test_without_any_edge_it_plans_again_at_every_step():
+    for _, decision, _ in decisions(online_policy(match_observations=True, edge_threshold=0.5), 5):
+        assert decision.planned.all()
+        assert (decision.plan.target == -1).all()
+
+
+def test_at_every_step_there_is_a_new_plan_and_edges_that_led_back_are_trusted_less():
+    policy = evaluated_policy(regenerate="step", revisit_penalty=0.5, match_observations=True)
+    states, goal = TASKS.observe(np.zeros(2, int), TASKS.table.starts[0, :2]), TOLD[:1]
+    chosen, plans = [], []
+    for moment in range(min(24, SPEC.longest)):  # back and forth between two states
+        decision = policy.decide(TimeStep(states[moment % 2][None], goal, np.array([moment == 0])))
+        assert decision.planned.all()
+        before = np.array(chosen[moment % 2 :: 2])
+        begins = decision.plan.edges.action[0, CURRENT]  # (N,)
+        expected = 0.5 ** np.array([(before == action).sum() for action in begins])
+        np.testing.assert_allclose(decision.plan.trust[0, CURRENT], expected)
+        chosen.append(int(decision.action[0]))
+        plans.append(decision.plan)
+    assert plans[-1].trust.min() < 1.0
+    assert not np.array_equal(plans[0].vertices.code, plans[2].vertices.code)
+
+
+def test_idle_environments_have_no_plans():
+    decision = evaluated_policy().decide(FIRST._replace(idle=np.array([False, True, False, True])))
+    assert decision.planned.tolist() == [True, False, True, False]
+    assert len(decision.plan.target) == 2
+
+
+def test_decisions_explain_themselves_when_asked():
+    config = configuration()
+    frozen = FrozenNetwork(network(config), config, SPEC)
+    for explain in (True, False):
+        policy = SkipperPolicy(frozen, config, SPEC, np.random.default_rng(0), explain=explain)
+        attention = policy.decide(FIRST).attention
+        assert (attention is not None) == explain
+        if attention is not None:
+            np.testing.assert_allclose(attention.weight.sum(-1), 1.0, rtol=1e-5)
+
+
+def test_a_learned_goal_replaces_the_given_one():
+    base = configuration()
+    config = replace(base, generator=replace(base.generator, learned_goal=True))
+    policy = evaluation_policy(network(config), config, SPEC, np.random.default_rng(0))
+    problem = policy.plan(SEEN, TOLD)
+    with torch.no_grad():
+        cells = policy.network.goal(torch.from_numpy(SEEN)).argmax(-1).numpy()
+    assert (LavaScene().agent_cell(problem.vertices.observation[:, GOAL]) == cells).all()

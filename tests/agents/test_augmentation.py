@@ -1,0 +1,110 @@
+"""Symmetric images of experience are experience of symmetric tasks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skipper.agents.augmentation import SymmetricImages
+from skipper.agents.modelfree import ModelFreeAgent
+from skipper.agents.skipper.agent import SkipperAgent
+from skipper.agents.skipper.config import SkipperConfig
+from skipper.config import HindsightConfig
+from skipper.envs.lava.family import environment_spec
+from skipper.envs.lava.tasks import training_tasks
+from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.training.configure import configure
+from skipper.training.loop import Loop
+from skipper.types import oracle_of
+
+DEBUG = configure("debug", "skipper-regen")
+CONFIG = replace(
+    DEBUG,
+    tasks=6,
+    replay=HindsightConfig(capacity=2_000, other_episodes=0.2),
+    learning=replace(DEBUG.learning, symmetries=True, target_update_every=400),
+)
+SPEC = environment_spec(CONFIG.world)
+
+
+def with_experience(config: SkipperConfig) -> SkipperAgent:
+    """With a few hundred steps of random walks in its store."""
+    agent = SkipperAgent(config, SPEC)
+    tasks = training_tasks(config.world, config.tasks, config.seed)
+    loop = Loop(agent, LavaVectorEnv(4, tasks=tasks), replace(config.learning, learning_starts=10**9), seed=0)
+    while loop.step < 1_000:
+        loop.advance()
+    return agent
+
+
+@pytest.fixture(scope="module")
+def by_priority() -> SkipperAgent:
+    return with_experience(CONFIG)
+
+
+@pytest.fixture(scope="module")
+def with_all_pairs() -> SkipperAgent:
+    return with_experience(replace(CONFIG, replay=replace(CONFIG.replay, all_pairs=True)))
+
+
+def assert_moves_are_true(before: np.ndarray, action: np.ndarray, after: np.ndarray) -> None:
+    """One step leads from ``before`` to ``after``, by ``action``, unless the agent bumped into the border."""
+    moved = (before != after).any((1, 2, 3))
+    assert 0.4 < moved.mean() < 1.0
+    best = oracle_of(SPEC).action_values(before[moved], after[moved]).argmax(-1)
+    np.testing.assert_array_equal(best, action[moved])
+
+
+def test_images_of_pairs_are_transitions_of_symmetric_tasks(with_all_pairs):
+    original = with_all_pairs._batches.sampler.sample(np.random.default_rng(0))
+    images = [SymmetricImages(CONFIG, SPEC).of_pairs(original, period) for period in range(8)]
+    assert any((pairs.observation != original.observation).any() for pairs in images)
+    for pairs in images:
+        assert_moves_are_true(pairs.observation[pairs.source], pairs.action, pairs.observation[pairs.next])
+        met = (pairs.observation[pairs.next] == pairs.observation[pairs.target]).all((1, 2, 3))
+        assert (met == pairs.reached).all()
+
+
+def test_images_of_samples_are_transitions_of_symmetric_tasks(by_priority):
+    original = by_priority._batches.sampler.sample(64, 0.5, np.random.default_rng(0))
+    samples = SymmetricImages(CONFIG, SPEC).of_samples(original, np.random.default_rng(1))
+    assert 0.5 < (samples.observation != original.observation).any((1, 2, 3)).mean() < 1.0
+    assert_moves_are_true(samples.observation, samples.action, samples.next_observation)
+
+
+def test_a_task_keeps_its_image_until_the_next_period_and_all_images_occur(with_all_pairs):
+    images, counts = SymmetricImages(CONFIG, SPEC), np.zeros(8)
+    pairs = with_all_pairs._batches.sampler.sample(np.random.default_rng(0))
+    shown = {period: images.of_pairs(pairs, period).observation for period in range(64)}
+    assert (shown[3] == images.of_pairs(pairs, 3).observation).all()
+    for observation in shown.values():
+        for which in range(8):
+            image = SPEC.symmetries.images(pairs.observation[:1], np.array([which]))
+            counts[which] += (image == observation[:1]).all()
+    assert counts.min() >= 2
+    assert counts.sum() == 64
+
+
+def share_of_images(states: np.ndarray) -> float:
+    """How many of the states do not belong to a training task as it is."""
+    tasks = training_tasks(CONFIG.world, CONFIG.tasks, CONFIG.seed)
+    known = SPEC.scene.scenery(tasks.observe(np.arange(len(tasks)), tasks.table.start))
+    return float(np.mean([not (each == known).all((1, 2)).any() for each in SPEC.scene.scenery(states)]))
+
+
+def test_both_states_of_a_context_are_in_the_same_image(with_all_pairs):
+    described, context, _ = with_all_pairs._batches.prepare().contexts
+    assert 0.5 < share_of_images(described.numpy()) < 1.0
+    assert (SPEC.scene.scenery(described.numpy()) == SPEC.scene.scenery(context.numpy())).all()
+
+
+def test_updates_see_images(by_priority, with_all_pairs):
+    assert 0.5 < share_of_images(by_priority._batches.prepare().hindsight.state.numpy()) < 1.0
+    shares = [share_of_images(with_all_pairs._batches.prepare().hindsight.state.numpy()) for _ in range(20)]
+    assert 0.5 < np.mean(shares) < 1.0
+
+
+@pytest.mark.parametrize("kind", [SkipperAgent, ModelFreeAgent])
+def test_an_environment_without_symmetries_is_refused(kind):
+    with pytest.raises(ValueError, match="offers its symmetries"):
+        kind(CONFIG, SPEC._replace(symmetries=None))

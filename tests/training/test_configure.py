@@ -1,0 +1,85 @@
+"""Presets and variants by name, and configurations of any version with the blocks of their agent and environment."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from skipper.agents.skipper.config import as_variant
+from skipper.envs.lava.config import LavaConfig
+from skipper.schema import SCHEMA, to_dict
+from skipper.training.configure import configure, parse_config
+
+
+def test_the_paper_preset_is_the_paper():
+    paper = configure("paper", "skipper-once")
+    assert (paper.steps, paper.tasks, paper.world.difficulty, paper.world.max_steps) == (1_500_000, 50, 0.4, 64)
+    network, learning, replay = paper.network, paper.learning, paper.replay
+    assert (network.embedding, network.field_size, network.fields, network.partial_width) == (16, 8, 4, 128)
+    assert (network.hidden, network.bins) == (256, 16)
+    assert (learning.batch_size, learning.steps_per_update, learning.learning_starts) == (64, 4, 20_000)
+    assert (learning.target_update_every, learning.learning_rate, learning.adam_epsilon) == (8_000, 2.5e-4, 1.5e-4)
+    assert (learning.gradient_clip, learning.task_discount, learning.policy_discount) == (1.0, 0.99, 0.95)
+    assert (learning.epsilon_start, learning.epsilon_end, learning.epsilon_steps) == (1.0, 0.01, 1_000_000)
+    assert (replay.capacity, replay.targets, replay.alpha, replay.beta) == (1_000_000, 4, 0.6, 0.4)
+    assert (paper.evaluation.evaluate_every, paper.evaluation.evaluation_episodes) == (50_000, 20)
+    assert not network.scaled_start
+    assert not network.pessimistic_heads
+    with pytest.raises(ValueError, match="available: debug, fast, paper"):
+        configure("papers", "modelfree")
+
+
+@pytest.mark.parametrize("preset", ["paper", "fast", "debug"])
+def test_a_run_holds_the_blocks_of_its_agent_and_its_environment_only(preset):
+    blocks = {entry.name for entry in fields(configure(preset, "modelfree"))}
+    assert {"planning", "generator"} & blocks == set()
+    assert not hasattr(configure(preset, "modelfree").learning, "policy_discount")
+    assert not hasattr(configure(preset, "modelfree").replay, "targets")
+    assert isinstance(configure(preset, "modelfree").world, LavaConfig)
+
+
+def test_the_fast_preset_gives_the_baseline_its_own_exploration():
+    plain, baseline = configure("fast", "skipper-regen").learning, configure("fast", "modelfree").learning
+    assert baseline.epsilon_end < plain.epsilon_end
+    assert baseline.symmetries
+
+
+def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
+    slipping = configure("fast", "skipper-regen", world=LavaConfig(slip=0.1))
+    plain = configure("fast", "skipper-regen")
+    assert (plain.learning.hindsight_bound, plain.learning.target_update_every) == (True, 12_000)
+    assert (slipping.learning.hindsight_bound, slipping.learning.target_update_every) == (False, 2_400)
+    assert replace(slipping, world=plain.world, learning=plain.learning) == plain
+
+
+def test_variants_play_with_each_others_networks():
+    once, regen = configure("fast", "skipper-once"), configure("fast", "skipper-regen")
+    assert as_variant(regen, "skipper-once") == once
+    assert as_variant(once, "skipper-regen") == regen
+    assert as_variant(once, "skipper-goal").planning == replace(regen.planning, always_goal=True)
+    careful = replace(once, planning=replace(once.planning, revisit_penalty=0.3))
+    assert as_variant(careful, "skipper-regen").planning == replace(regen.planning, revisit_penalty=0.3)
+    for config, agent in ((regen, "modelfree"), (configure("fast", "modelfree"), "skipper-once")):
+        with pytest.raises(ValueError, match=r"only variants of Skipper.*not 'modelfree'"):
+            as_variant(config, agent)
+
+
+@pytest.mark.parametrize("agent", ["modelfree", "skipper-goal"])
+def test_configurations_are_read_with_the_types_of_their_agent_and_environment(agent):
+    config = configure("debug", agent)
+    assert parse_config(to_dict(config), SCHEMA, "here") == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"agent": "skipper-onec"}, "unknown agent 'skipper-onec'.*did you mean 'skipper-once'"),
+        ({"agent": "optimal"}, "does not learn"),
+        ({"agent": 3}, r"here.agent: wanted str, got 3"),
+        ({"env": "lawa"}, "unknown environment 'lawa'"),
+        ({"world": {"slipp": 0.1}}, "unknown field 'slipp'.*did you mean 'slip'"),
+        ({"world": {"slip": -1.0}}, "possible: 0 to 1"),
+    ],
+)
+def test_what_no_agent_or_environment_has_is_refused(changes, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        parse_config(to_dict(configure("debug", "modelfree")) | changes, SCHEMA, "here")
