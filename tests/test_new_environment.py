@@ -114,7 +114,7 @@ def test_commands_find_the_environment_of_a_run(run, tmp_path, monkeypatch, caps
         (["evaluate", str(run), "--side", "5"], r"those of the run are \(4, 4, 2\), these options give \(5, 5, 2\)"),
         (["evaluate", "--env", "toy", "--agent", "optimal"], "must offer an Oracle"),
         (["evaluate", str(run), "--agent", "skipper-oracle"], "need an oracle; the environment 'toy' offers none"),
-        (["evaluate", str(run), "--ensemble", "2"], "must be from 1 to 1"),
+        (["evaluate", str(run), "--ensemble", "2"], "must be 1 to 1"),
         (["diagnose", str(run)], "'toy' offers no ground truth"),
     ):
         with pytest.raises(SystemExit, match=complaint):
