@@ -1,4 +1,4 @@
-"""Skipper learns four tasks in minutes, its parts become true, and with its edges shuffled it is lost."""
+"""Skipper learns four tasks in a minute, its estimates become accurate, and with shuffled edges it fails."""
 
 from dataclasses import replace
 from functools import cache
@@ -22,7 +22,7 @@ SIX = WorldConfig(6, 6, difficulty=0.4, max_steps=32)
 
 
 def configuration(world: WorldConfig, steps: int, **learning) -> RunConfig:
-    """Small networks and short schedules; what makes learning fast is documented in docs/deviations.md."""
+    """Small networks and short schedules; docs/deviations.md explains what makes learning fast."""
     base = preset("paper", "skipper-once")
     return replace(
         base,
@@ -61,7 +61,7 @@ def trained(config: RunConfig, tasks: Tasks) -> SkipperAgent:
 
 
 class WithShuffledEdges(SkipperPolicy):
-    """Every pair of vertices is told what was estimated of another pair."""
+    """Every pair of vertices gets the estimates of another pair."""
 
     def estimate(self, vertices):
         edges = self.edges(vertices)
@@ -75,7 +75,7 @@ class WithShuffledEdges(SkipperPolicy):
 
 
 class WithRandomTargets(SkipperPolicy):
-    """All targets that are near enough are equally good."""
+    """Every target within reach is equally good."""
 
     def estimate(self, vertices):
         edges = self.edges(vertices)
@@ -97,7 +97,7 @@ def policy_of(agent: SkipperAgent) -> SkipperPolicy:
     return SkipperPolicy(agent.core.network, agent.config, agent.spec, np.random.default_rng(0))
 
 
-def test_skipper_learns_four_tasks_and_is_lost_without_its_edges():
+def test_skipper_learns_four_tasks_and_fails_with_shuffled_edges():
     agent, tasks = six_by_six(0.25)
     many = tasks.subset(np.repeat(np.arange(4), 25))
     planned = success(SkipperPolicy, agent, many)
@@ -117,7 +117,7 @@ def test_skipper_learns_four_tasks_and_is_lost_without_its_edges():
 
 
 def test_suppression_halves_the_errors_of_delusional_edges():
-    """The tasks have cells that lava cuts off; nobody was ever there, but the generator imagines some of them."""
+    """Lava cuts off some cells, where the agent never was; the generator imagines some of them all the same."""
     errors = []
     for scale in (0.0, 0.25):
         agent, tasks = six_by_six(scale)
