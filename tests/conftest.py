@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# Test processes and the processes that they start share the cores. Threads that spin while they wait for others take
-# the time from those that work: a run with two threads then takes fifty times as long.
+# Test processes and the processes that they start share the cores. Threads that spin while they wait for each other
+# then keep others from working: under load, a run with two threads takes five times as long as with passive waiting.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 

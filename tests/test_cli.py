@@ -52,11 +52,11 @@ def test_every_option_reaches_the_world(monkeypatch, capsys):
     assert run("--spread", "0.0")["length"] != base["length"]
 
 
-def test_the_demo_trains_compares_and_leaves_pictures(monkeypatch, capsys, tmp_path):
+def test_the_demo_trains_compares_and_draws(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr("skipper.experiments.demo.STEPS", 128)
     options = ["--out", str(tmp_path / "new"), "--episodes", "10", "--trained", str(tmp_path / "nobody")]
-    for _ in range(2):  # the second time it begins anew
+    for _ in range(2):  # the second demo replaces the first
         skipper("demo", *options, monkeypatch=monkeypatch)
     printed = capsys.readouterr().out
     for name in ("random", "optimal", "just now"):
@@ -68,7 +68,7 @@ def test_the_demo_trains_compares_and_leaves_pictures(monkeypatch, capsys, tmp_p
     assert (tmp_path / "new" / "watch.html").stat().st_size > 50_000
 
 
-def test_watching_leaves_a_page_and_what_it_shows(monkeypatch, capsys, tmp_path):
+def test_watching_writes_a_page_and_its_data(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COLUMNS", "200")
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
@@ -107,7 +107,7 @@ def test_the_evaluation_set_to_watch_has_two_names_and_a_default(monkeypatch, tm
         (["--agent", "skipper-once"], "only variants of one agent share their networks"),
     ],
 )
-def test_mistakes_in_watching_are_told(options, complaint, monkeypatch, tmp_path):
+def test_mistakes_in_watching_are_reported(options, complaint, monkeypatch, tmp_path):
     run = str(Path(__file__).parents[1] / "pretrained" / "modelfree-50")
     with pytest.raises(SystemExit, match=complaint):
         skipper("watch", run, *options, "--out", str(tmp_path / "page.html"), monkeypatch=monkeypatch)
@@ -187,7 +187,7 @@ def test_the_preset_decides_the_defaults_of_all_other_options(monkeypatch, capsy
         (["--hiden", "5"], "--hidden"),
     ],
 )
-def test_mistakes_in_training_leave_nothing_behind(options, wanted, monkeypatch, tmp_path, capsys):
+def test_mistakes_in_training_leave_no_folder(options, wanted, monkeypatch, tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         skipper("train", "--out", str(tmp_path / "run"), *options, monkeypatch=monkeypatch)
     assert wanted in str(stopped.value) + capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Learning on toy problems, each with the negative: what must not be learnable is not learned."""
+"""The model-free agent learns a toy problem, and does not where there is nothing to learn from."""
 
 from dataclasses import replace
 
@@ -31,14 +31,14 @@ CONFIG = replace(
         learning_rate=1e-3,
         epsilon_end=0.1,
         epsilon_steps=5_000,
-        ema_decay=0.99,  # single updates go to and fro: without it, the last one decides for some seeds
+        ema_decay=0.99,  # updates oscillate: without an average, some seeds depend on the last one
     ),
     replay=ReplayConfig(capacity=20_000),
 )
 
 
 def from_every_start(tasks: Tasks) -> Tasks:
-    """The one task once for each of its possible starts."""
+    """The only task, once for each of its possible starts."""
     starts = tasks.table.starts[0, : tasks.table.start_count[0]]
     many = tasks.subset(np.zeros(len(starts), int))
     many.table.start[:] = starts
@@ -62,5 +62,5 @@ def test_modelfree_solves_one_task_from_all_starts():
     assert success_after_training(shuffled=False) >= 0.95
 
 
-def test_modelfree_does_not_when_rewards_are_shuffled():
+def test_modelfree_learns_nothing_from_shuffled_rewards():
     assert success_after_training(shuffled=True) <= 0.6

@@ -35,7 +35,7 @@ def make_runs(folder: Path) -> tuple[Path, Path]:
 
 
 def attack(runs: tuple[Path, Path], folder: Path, files: int, seed: int) -> Iterator[str | None]:
-    """Offer so many hostile files, one at a time; yields what went wrong, or None where a file was refused well."""
+    """Offer hostile files one at a time; yields what went wrong with each, or None where it was refused in one line."""
     good, other = runs
     rng, run, trap = random.Random(seed), folder / "run", folder / "executed"
     for number in range(files):
@@ -51,7 +51,7 @@ def attack(runs: tuple[Path, Path], folder: Path, files: int, seed: int) -> Iter
 
 
 def fault_of(run: Path, name: str) -> str | None:
-    """What is wrong with how a hostile file is received, or None."""
+    """What goes wrong when a run folder with a hostile file is used, or None."""
     use = partial(train, SHORT) if name.startswith("checkpoints") else skipper.load
     try:
         use(run)

@@ -93,7 +93,7 @@ class KillTest:
         self.kills = self.differing = 0
 
     def run(self, kills: int, killed: Callable[[], None] = lambda: None) -> None:
-        """Kill so often, calling ``killed`` each time; then let the last run end, and compare."""
+        """Kill runs ``kills`` times, calling ``killed`` each time; then let the last one end, and compare."""
         reference = self._folder / "reference"
         _check_exit(start_command(self._setting.command(reference)).wait(), 0)
         rounds = 0
@@ -110,9 +110,9 @@ class KillTest:
         command = self._setting.command(out)
         # The first kill hits the installed command itself, all others forks.
         process = start_command(command) if self.kills == 0 else self._server.start(*command)
-        if self.kills % 4 == 3:
+        if self.kills % 4 == 3:  # while it starts
             time.sleep(self._moments.uniform(0.0, self._start_seconds))
-        else:
+        else:  # at any step, and often while a checkpoint is written
             self._wait_for_progress(process, out, 3 * self._setting.steps // (2 * kills))
             time.sleep(self._moments.uniform(0.0, 0.06))
         process.send_signal(signal.SIGKILL)
@@ -137,7 +137,8 @@ class KillTest:
 def _wait_for_group(process: "ForkedRun | subprocess.Popen[bytes]") -> None:
     """Wait until every process of the run has ended: an updater must notice that its run is gone."""
     process.wait()
-    for _ in range(1_000):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         try:
             os.killpg(process.pid, 0)
         except ProcessLookupError:

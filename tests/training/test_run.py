@@ -68,7 +68,7 @@ def whole(finished):
     return finished[0]
 
 
-def test_a_run_leaves_its_folder(finished):
+def test_a_run_writes_its_folder(finished):
     folder, watcher = finished
     names = {path.name for path in folder.iterdir()} - {".lock"}
     assert names == {
@@ -97,8 +97,8 @@ def test_the_seed_decides_the_run(whole, tmp_path):
     assert files(whole)["weights.safetensors"] != files(tmp_path / "other")["weights.safetensors"]
 
 
-def test_half_and_half_is_the_whole(whole, tmp_path):
-    for step in (36, 300, 444, 700):  # before learning, between checkpoints, and late
+def test_an_interrupted_run_equals_a_whole_one(whole, tmp_path):
+    for step in (36, 300, 444, 700):  # before the first update, between checkpoints, and late
         stop = Stop()
         assert not train(SHORT, tmp_path / "parts", StopAt(step, stop), stop)
     watcher = Watcher()
@@ -112,14 +112,14 @@ def test_half_and_half_is_the_whole(whole, tmp_path):
     assert losses[0] == losses[1]
 
 
-def test_a_finished_run_is_left_as_it_is(whole, tmp_path):
+def test_a_finished_run_is_not_changed(whole, tmp_path):
     copy = shutil.copytree(whole, tmp_path / "copy")
     before = files(copy), sorted(os.listdir(copy / "checkpoints"))
     assert train(SHORT, copy)
     assert (files(copy), sorted(os.listdir(copy / "checkpoints"))) == before
 
 
-def test_a_stream_of_tasks_can_be_trained_on_and_resumed(tmp_path):
+def test_training_on_endless_tasks_can_be_resumed(tmp_path):
     config = replace(SHORT, tasks=0)
     train(config, tmp_path / "whole")
     stop = Stop()
@@ -128,14 +128,14 @@ def test_a_stream_of_tasks_can_be_trained_on_and_resumed(tmp_path):
     assert files(tmp_path / "whole") == files(tmp_path / "parts")
 
 
-def test_watching_changes_nothing(whole, tmp_path):
+def test_recording_more_often_changes_nothing(whole, tmp_path):
     often = replace(SHORT, evaluation=replace(SHORT.evaluation, evaluate_every=100), record_every=50)
     train(often, tmp_path, ProgressDisplay(800, Console(file=StringIO(), force_terminal=True)))
     often_watched, seldom_watched = (read_weights(folder) for folder in (tmp_path, whole))
     assert all((often_watched[name] == seldom_watched[name]).all() for name in often_watched)
 
 
-def test_signals_save_and_leave(whole, tmp_path):
+def test_signals_save_and_end_the_run(whole, tmp_path):
     class Interrupt(Watcher):
         def progress(self, step: int, metrics: dict[str, float]) -> None:
             super().progress(step, metrics)
@@ -151,7 +151,7 @@ def test_signals_save_and_leave(whole, tmp_path):
     assert files(whole) == files(tmp_path / "parts")
 
 
-def test_a_loss_that_is_not_a_number_ends_the_run_and_spares_the_checkpoint(tmp_path, monkeypatch):
+def test_a_loss_of_nan_ends_the_run_and_keeps_the_checkpoint(tmp_path, monkeypatch):
     stop = Stop()
     train(SHORT, tmp_path, StopAt(400, stop), stop)
     kept = {path.name: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()}
@@ -210,8 +210,8 @@ def test_the_display_shows_steps_speed_and_success(tmp_path):
     assert quiet.getvalue() == "step         5  success: training 0.50\n"
 
 
-def test_an_interruption_after_taking_records_back_can_be_resumed(tmp_path):
-    """A kill before the first checkpoint leaves records that no checkpoint knows of."""
+def test_a_run_that_truncated_its_records_can_be_resumed(tmp_path):
+    """A kill before the first checkpoint leaves records that no checkpoint covers."""
     config = replace(SHORT, checkpoint_every=10_000)
 
     class Die(Watcher):
@@ -228,7 +228,7 @@ def test_an_interruption_after_taking_records_back_can_be_resumed(tmp_path):
     assert files(tmp_path / "whole") == files(tmp_path / "parts")
 
 
-def test_asked_to_stop_before_the_first_step_it_saves_all_the_same(tmp_path):
+def test_a_stop_before_the_first_step_saves_a_checkpoint(tmp_path):
     stop = Stop()
     stop.asked = True
     assert not train(SHORT, tmp_path, None, stop)
@@ -236,7 +236,7 @@ def test_asked_to_stop_before_the_first_step_it_saves_all_the_same(tmp_path):
     assert train(SHORT, tmp_path)
 
 
-def test_two_threads_resume_exactly_too(tmp_path):
+def test_two_threads_resume_exactly(tmp_path):
     config = replace(SHORT, threads=2)
     train(config, tmp_path / "whole")
     stop = Stop()
@@ -246,7 +246,7 @@ def test_two_threads_resume_exactly_too(tmp_path):
 
 
 def test_the_seed_reaches_the_environments(tmp_path):
-    """Nothing is learned here, so that only tasks, starts and exploration can differ."""
+    """Without updates, only tasks, starts and exploration can differ."""
     blind = replace(SHORT, learning=replace(SHORT.learning, learning_starts=10**9))
     states = []
     for seed in (0, 1):
@@ -264,7 +264,7 @@ def test_the_weights_are_those_of_the_last_step(whole):
     assert all((saved["weights"][name] == network[name]).all() for name in network)
 
 
-def test_loading_leaves_the_global_random_stream_alone(whole):
+def test_loading_does_not_use_the_global_random_stream(whole):
     before = torch.random.get_rng_state()
     agent = skipper.load(whole)
     assert (torch.random.get_rng_state() == before).all()

@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads, plays, and shows what was exported."""
+"""The page in a browser: it loads, plays, and shows the exported data."""
 
 import shutil
 import time
@@ -67,10 +67,10 @@ class Opened:
         return int(self.text("#place").split("/")[0])
 
     def wait_for(self, step: int) -> None:
-        # The page's policy forbids what the browser's driver would wait with.
+        # The page's security policy forbids the driver's own wait_for_function.
         deadline = time.monotonic() + 20
         while self.place() < step:
-            assert time.monotonic() < deadline, "it does not play"
+            assert time.monotonic() < deadline, "the page does not play"
             self.page.wait_for_timeout(50)
 
     def scrub(self, step: int) -> None:
@@ -168,9 +168,9 @@ def test_delusions_are_marked(show, data):
     assert opened.page.locator("#board .vertex.delusional").count() == len(vertices)
 
 
-def test_an_edge_says_its_distance_when_it_is_pointed_at(show, data):
+def test_pointing_at_an_edge_shows_its_distance(show, data):
     opened, plan = show(data, viewport={"width": 1400, "height": 1400}), data["episodes"][0]["plans"][0]
-    # The last edge of the plan, so that what lies over it is pointed at too.
+    # The last edge of the plan: the pointer must also find it where other shapes overlap it.
     source, target = plan["route"][-2:]
     box = opened.page.locator("#board").bounding_box()
     (x, y), (u, v) = (divmod(plan["cells"][vertex], 12) for vertex in (source, target))
@@ -181,7 +181,7 @@ def test_an_edge_says_its_distance_when_it_is_pointed_at(show, data):
     assert opened.page.locator("#tip").is_hidden()
 
 
-def test_a_checkpoint_that_is_clicked_lists_its_edges(show, data):
+def test_clicking_a_checkpoint_lists_its_edges(show, data):
     opened, plan = show(data), data["episodes"][0]["plans"][0]
     opened.page.locator("#board .target").click()
     assert opened.text("#table-title") == f"Edges from checkpoint {plan['target']}"
@@ -189,7 +189,7 @@ def test_a_checkpoint_that_is_clicked_lists_its_edges(show, data):
     assert opened.text("#table-title") != f"Edges from checkpoint {plan['target']}"
 
 
-def test_the_keyboard_is_enough(show, data):
+def test_the_keyboard_controls_everything(show, data):
     opened = show(data)
     keys = opened.page.keyboard
     keys.press("ArrowRight")
@@ -233,7 +233,7 @@ def test_it_fits_phones_and_wide_screens_light_and_dark(show, data, width, schem
     assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") != colour
 
 
-def test_attention_is_shown_where_it_is_asked_for(show, data):
+def test_attention_is_shown_on_request(show, data):
     opened = show(data)
     assert opened.page.locator("#board .field").count() == 0
     opened.page.check("#layer-fields")
@@ -266,7 +266,7 @@ def test_an_agent_that_always_aims_at_the_goal_plans_nothing(show):
     assert opened.complaints == []
 
 
-def test_slips_are_told(show):
+def test_slips_are_reported(show):
     data = data_of("skipper-regen-50", 2, slip=0.5)
     opened, steps = show(data), data["episodes"][0]["steps"]
     assert any("slipped" in moment for moment in steps)
