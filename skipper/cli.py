@@ -18,8 +18,8 @@ from skipper.commands.train import Train
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
 from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family
-from skipper.training.configure import configure
 from skipper.training.run_folder import CONFIG, read_config
+from skipper.training.settings import configure
 
 
 def chosen(arguments: list[str], option: str, default: str) -> str:

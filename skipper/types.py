@@ -10,16 +10,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from skipper.runtime.hashing import content_hashes
+from skipper.runtime.hashing import content_keys
 
 Array = NDArray[Any]
-
-
-def content_keys(observations: Array) -> Array:
-    """(...,) int64 keys of observations (..., W, H, C), equal where their contents are."""
-    shape = observations.shape
-    keys: Array = content_hashes(observations.reshape(-1, int(np.prod(shape[-3:])))).reshape(shape[:-3])
-    return keys
 
 
 class TimeStep(NamedTuple):

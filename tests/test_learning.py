@@ -11,9 +11,9 @@ from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.training.configure import configure
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
+from skipper.training.settings import configure
 
 STEPS = 8_000
 CONFIG = replace(

@@ -16,9 +16,9 @@ from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.frozen import FrozenNetwork
-from skipper.training.configure import configure
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
+from skipper.training.settings import configure
 from skipper.types import Edges
 
 SIX = LavaConfig(6, 6, difficulty=0.4, max_steps=32)

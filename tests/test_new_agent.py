@@ -11,9 +11,9 @@ from toy_agent import TableConfig, ToyAgentConfig
 
 import skipper
 from skipper.cli import main
-from skipper.training.configure import configure
 from skipper.training.run import Silence, Stop, train
 from skipper.training.run_folder import read_config
+from skipper.training.settings import configure
 from skipper.viewer.gallery import gallery
 
 FILES = ("config.json", "evaluations.jsonl", "weights.safetensors")

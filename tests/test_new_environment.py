@@ -14,10 +14,10 @@ from skipper.analysis.plots import draw_tasks
 from skipper.cli import main
 from skipper.config import RunConfig
 from skipper.envs.registry import register_family
-from skipper.training.configure import configure, supported
 from skipper.training.evaluate import play
 from skipper.training.run import Silence, Stop, train
 from skipper.training.run_folder import read_config
+from skipper.training.settings import configure, supported
 from skipper.viewer.gallery import gallery
 
 NOTES = [

@@ -8,15 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skipper.agents.augmentation import SymmetricImages
 from skipper.agents.optimizer import Block, Optimizer, contiguous_blocks
 from skipper.config import LearningConfig, RunConfig
 from skipper.nets.layers import seeded_initialisation
+from skipper.replay.all_pairs import Pairs
 from skipper.replay.episodes import Episode, EpisodeBuilder
 from skipper.replay.prioritized import PrioritizedSampler, Samples
 from skipper.replay.store import NO_TASK, EpisodeStore
 from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, EnvironmentSpec, Transition
+
+TASK_IMAGES = 1021  # images drawn per period; the number of a task selects one of them
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -119,6 +121,39 @@ def _with_part(mine: dict[str, Any], part: str, other: dict[str, Any]) -> dict[s
     """``mine``, with the entries of one part from ``other``."""
     rest = {name: entry for name, entry in mine.items() if not name.startswith(f"{part}.")}
     return rest | {name: entry for name, entry in other.items() if name.startswith(f"{part}.")}
+
+
+class SymmetricImages:
+    """Data augmentation: experience in symmetric images of its tasks, which are tasks as well. Not in the paper."""
+
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+        if spec.symmetries is None:
+            raise ValueError("symmetries needs an environment that offers its symmetries; this one does not")
+        self._seed, self._symmetries = config.seed, spec.symmetries
+
+    def of_pairs(self, pairs: Pairs, period: int) -> Pairs:
+        """Every task in one image per ``period``, so that there are few different states within a period."""
+        drawn = self._draw(TASK_IMAGES, np.random.default_rng([self._seed, period]))
+        which = drawn[pairs.task % TASK_IMAGES][pairs.episode]  # (M,)
+        return pairs._replace(
+            observation=self._symmetries.images(pairs.observation, which),
+            action=self._symmetries.actions[which[pairs.source], pairs.action],
+        )
+
+    def of_samples(self, samples: Samples, rng: np.random.Generator) -> Samples:
+        """Each sample in a random image."""
+        which = self._draw(len(samples.action), rng)
+        states = ("observation", "next_observation", "target")
+        images = {name: self._symmetries.images(getattr(samples, name), which) for name in states}
+        return samples._replace(action=self._symmetries.actions[which, samples.action], **images)
+
+    def of_contexts(self, states: tuple[Array, Array], rng: np.random.Generator) -> tuple[Array, Array]:
+        """Each pair of states of an episode in a random image."""
+        which = self._draw(len(states[0]), rng)
+        return self._symmetries.images(states[0], which), self._symmetries.images(states[1], which)
+
+    def _draw(self, count: int, rng: np.random.Generator) -> Array:
+        return rng.integers(len(self._symmetries.cells), size=count)
 
 
 class LearningCore(Generic[Network]):

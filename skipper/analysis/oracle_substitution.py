@@ -11,9 +11,9 @@ from skipper.agents.skipper.policy import SkipperActor, play_skipper
 from skipper.analysis.oracle_metrics import measure_truth
 from skipper.config import OraclePart, RunConfig
 from skipper.envs.registry import TaskSet, find_family
-from skipper.training.configure import supported
 from skipper.training.evaluate import Summary, play, summarise
 from skipper.training.run_folder import read_config, read_weights
+from skipper.training.settings import supported
 from skipper.types import Array
 
 # Name of a row, and the parts that ground truth replaces in it.

@@ -21,8 +21,8 @@ from skipper.config import RunConfig
 from skipper.envs.registry import find_family
 from skipper.nets.layers import seeded_initialisation
 from skipper.runtime.threads import configure_threads
-from skipper.training.configure import configure
 from skipper.training.loop import Loop
+from skipper.training.settings import configure
 from skipper.types import Learner
 
 STEPS = 4_000  # environment steps of random experience for the measured updates

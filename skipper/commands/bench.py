@@ -7,7 +7,7 @@ import tyro
 
 from skipper.commands.options import OptionalRunArgument, WorldOptions, default_world
 from skipper.commands.tables import show_measurements
-from skipper.training.configure import configure
+from skipper.training.settings import configure
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 from skipper.analysis.plots import draw_learning_curves, draw_moment, draw_tasks
 from skipper.config import EvaluationConfig, RunConfig
 from skipper.envs.registry import Family, TaskSet
-from skipper.training.configure import configure
 from skipper.training.progress import ProgressDisplay
 from skipper.training.recorder import read_evaluations
 from skipper.training.run import Stop, train
+from skipper.training.settings import configure
 from skipper.types import Array
 
 STEPS = 150_000  # about what two cores manage in the default time

@@ -12,22 +12,53 @@ import torch
 from torch import Tensor, nn
 
 from skipper.config import PlannerConfig
+from skipper.nets.caches import DescriptionCache, EdgeCache, Encode, PartialStateCache, StateEstimates
 from skipper.nets.compiled import encoder_selector, fuser, heads
 from skipper.nets.compiled.encoder_selector import CompiledPartialStates
 from skipper.nets.compiled.fuser import CompiledFuser
 from skipper.nets.compiled.heads import CompiledHeads
 from skipper.nets.compiled.incremental_fuser import IncrementalFuser
-from skipper.nets.edge_cache import EdgeCache, StateEstimates
-from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.generator import CheckpointGenerator
 from skipper.nets.heads import Heads, PairEstimates, PlainHeads
 from skipper.nets.layers import observations_tensor
-from skipper.nets.state_cache import DescriptionCache, Encode, PartialStateCache
-from skipper.types import Array, EnvironmentSpec, LazyEdges, Vertices
+from skipper.types import Array, EnvironmentSpec, LazyEdges, Symmetries, Vertices
 
 PARTIAL_STATES = 16_384  # cached, for each image of the ensemble
 PLAIN_BATCH = 256  # states that a plain module encodes at a time, to limit memory
+
+
+class SymmetryEnsemble:
+    """The first ``size`` of an environment's symmetric images; the first of all is the original itself.
+
+    A network that learned from symmetric images still gives slightly different estimates for each. Their mean has
+    smaller errors.
+    """
+
+    def __init__(self, symmetries: Symmetries | None, size: int) -> None:
+        available = 1 if symmetries is None else len(symmetries.cells)
+        if not 1 <= size <= available:
+            raise ValueError(f"ensemble must be 1 to {available}, the number of symmetric images; got {size}")
+        self.size, self._symmetries = size, symmetries
+
+    def names(self, actions: int) -> Array:
+        """(V, A) names of the actions in the images."""
+        if self._symmetries is None:
+            return np.arange(actions)[None]
+        return self._symmetries.actions[: self.size]
+
+    def images(self, states: Array) -> Array:
+        """(M, W, H, C) to (V * M, W, H, C): the first image of all states, then the second."""
+        if self._symmetries is None or self.size == 1:
+            return states
+        which = np.repeat(np.arange(self.size), len(states))
+        return self._symmetries.images(np.concatenate([states] * self.size), which)
+
+    def renamed(self, estimates: Array, image: int) -> Array:
+        """(P, A, ...) estimates for the actions of an image, reordered to the actions of the original."""
+        if self._symmetries is None or image == 0:
+            return estimates
+        return estimates[:, self._symmetries.actions[image]]
 
 
 class FrozenNetwork:

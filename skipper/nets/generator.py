@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from skipper.config import GeneratorConfig
 from skipper.nets.layers import BagOfWords, ResidualBlock
-from skipper.types import Array, EnvironmentSpec
+from skipper.types import EnvironmentSpec
 
 
 class PartialDescription(nn.Module):
@@ -176,14 +176,6 @@ def codes_to_bits(codes: Tensor, bits: int) -> Tensor:
     """(...) numbers to one-hot bits (..., bits, 2)."""
     binary = (codes[..., None] >> torch.arange(bits)) & 1
     return functional.one_hot(binary, 2).float()
-
-
-def distinct_codes(problems: int, count: int, bits: int, rng: np.random.Generator) -> Array:
-    """(problems, count) codes, distinct within a problem, each set equally likely."""
-    total = 2**bits
-    if count > total:
-        raise ValueError(f"{bits} bits give only {total} codes, but {count} distinct ones were requested")
-    return rng.permuted(np.tile(np.arange(total), (problems, 1)), axis=1)[:, :count]
 
 
 def cyclic_weight(update: int, period: int) -> float:

@@ -87,6 +87,14 @@ class PairwiseHead(nn.Module):
         return layer.weight, layer.bias
 
 
+@torch.no_grad()
+def expect_pairs(head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    """(P, A) expectations of a head for pairs, given as indices into partial states (M, D)."""
+    if type(head) is PairwiseHead:
+        return head.expect_pairs(sigma, source, target)
+    return head.expectation(head(sigma[source], sigma[target]))
+
+
 @kernel
 def join_pairs(of_source, of_target, source, target):
     """(P, H) the first hidden layer of pairs (P,), from the projections (M, H) of their states."""

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from skipper.replay.episodes import Episode
+from skipper.runtime.hashing import content_keys
 from skipper.runtime.jit import kernel
-from skipper.types import Array, content_keys
+from skipper.types import Array
 
 NO_EPISODE = -1
 NO_TASK = -1

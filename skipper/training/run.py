@@ -15,11 +15,11 @@ from skipper.agents.registry import agent_kind
 from skipper.config import RunConfig
 from skipper.envs.registry import TaskSet, find_family
 from skipper.runtime.threads import configure_threads
-from skipper.training.configure import supported
 from skipper.training.evaluate import evaluate_learner
 from skipper.training.loop import Loop
 from skipper.training.recorder import Recorder
 from skipper.training.run_folder import RunFolder
+from skipper.training.settings import supported
 from skipper.types import EnvironmentSpec
 
 

@@ -11,8 +11,8 @@ from filelock import FileLock, Timeout
 
 from skipper.config import RunConfig
 from skipper.schema import SCHEMA, content_hash, differences, digest, to_dict
-from skipper.training.configure import parse_config
 from skipper.training.migrate_state import migrate
+from skipper.training.settings import parse_config
 from skipper.training.state_file import DamagedFileError, read_state, write_atomically, write_state
 from skipper.types import Array
 

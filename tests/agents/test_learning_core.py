@@ -13,8 +13,8 @@ from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.training.configure import configure
 from skipper.training.loop import Loop
+from skipper.training.settings import configure
 from skipper.types import TimeStep, Transition
 
 DEBUG = configure("debug", "skipper-regen")

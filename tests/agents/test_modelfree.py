@@ -9,7 +9,7 @@ from skipper.agents.learning_core import named_rng
 from skipper.agents.modelfree import ModelFreeAgent, ValueNetwork, play_modelfree
 from skipper.config import NetworkConfig, ReplayConfig
 from skipper.nets.heads import PairwiseHead, distance_support
-from skipper.training.configure import configure
+from skipper.training.settings import configure
 from skipper.types import EnvironmentSpec, TimeStep, Transition
 
 SPEC = EnvironmentSpec((4, 4, 2), (11, 6), 4, 10)

@@ -24,7 +24,7 @@ from skipper.envs.lava.oracle import LavaOracle, action_values, reach_truth, sho
 from skipper.envs.lava.tasks import tasks_from_text, training_tasks
 from skipper.nets.frozen import FrozenNetwork
 from skipper.planning.proxy import solve
-from skipper.training.configure import configure
+from skipper.training.settings import configure
 from skipper.types import Edges, content_keys
 
 WORLD = LavaConfig(6, 6, max_steps=20)

@@ -10,7 +10,7 @@ from skipper.benchmarks.replay import bench_replay
 from skipper.benchmarks.update import Operations, bench_update
 from skipper.benchmarks.world import bench_world
 from skipper.envs.lava.config import LavaConfig
-from skipper.training.configure import configure
+from skipper.training.settings import configure
 
 PRETRAINED = Path(__file__).parents[2] / "pretrained"
 

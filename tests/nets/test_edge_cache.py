@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skipper.nets import edge_cache
-from skipper.nets.edge_cache import EdgeCache
+from skipper.nets.caches import EdgeCache
 from skipper.types import Vertices, content_keys
 
 SIZE = 4

@@ -18,7 +18,7 @@ from skipper.nets.generator import Fuser
 from skipper.nets.heads import PairwiseHead, discount_support
 from skipper.nets.layers import seeded_initialisation
 from skipper.nets.selector import LocalFieldSelector
-from skipper.training.configure import configure
+from skipper.training.settings import configure
 from skipper.types import Edges, Vertices, content_keys
 
 WORLD = LavaConfig(6, 6, max_steps=20)

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 import skipper
-from skipper.training.configure import configure
 from skipper.training.run import train
+from skipper.training.settings import configure
 
 SHORT = replace(configure("debug", "modelfree"), steps=400, checkpoint_every=400)
 NAMES = ("config.json", "weights.safetensors", "checkpoints/step-000000000400.safetensors")

@@ -8,10 +8,10 @@ from skipper.agents.baselines import OptimalAgent, RandomAgent
 from skipper.envs.lava.config import EVALUATION_DIFFICULTIES, LavaConfig
 from skipper.envs.lava.family import LAVA
 from skipper.envs.lava.oracle import LavaOracle
-from skipper.envs.lava.render import scenery_of
+from skipper.envs.lava.scene import scenery_of
 from skipper.envs.lava.tasks import evaluation_tasks, tasks_from_text, training_tasks
-from skipper.training.configure import configure
 from skipper.training.evaluate import Episodes, evaluate_learner, play, summarise, wilson_interval
+from skipper.training.settings import configure
 from skipper.types import Decision, TimeStep
 
 

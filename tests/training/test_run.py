@@ -13,10 +13,10 @@ from rich.console import Console
 import skipper
 from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
 from skipper.agents.registry import KINDS, Builders
-from skipper.training.configure import configure
 from skipper.training.progress import ProgressDisplay
 from skipper.training.run import Silence, Stop, train
 from skipper.training.run_folder import read_weights
+from skipper.training.settings import configure
 from skipper.training.state_file import read_state
 from skipper.types import Stage
 

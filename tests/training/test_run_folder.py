@@ -4,8 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skipper.training.configure import configure
 from skipper.training.run_folder import CONFIG, RunFolder, read_config, read_weights
+from skipper.training.settings import configure
 from skipper.training.state_file import DamagedFileError, write_state
 
 DEBUG = configure("debug", "modelfree")

@@ -11,7 +11,7 @@ from skipper.agents.learning_core import LearningCore, named_rng
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
-from skipper.nets.heads import PairwiseHead
+from skipper.nets.heads import expect_pairs
 from skipper.nets.layers import observations_tensor
 from skipper.replay.all_pairs import AllPairsSampler, Pairs
 from skipper.replay.contexts import sample_contexts
@@ -109,14 +109,6 @@ def bootstrap_targets(
     sigma = torch.zeros(len(batch.state), encoded.shape[1]).masked_scatter_(used[:, None], encoded)  # (M, D)
     heads = (frozen.value, frozen.reward, frozen.distance)
     return BootstrapTargets(*(expect_pairs(head, sigma, batch.next, batch.target) for head in heads))
-
-
-@torch.no_grad()
-def expect_pairs(head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor) -> Tensor:
-    """(P, A) expectations of a head for pairs, given as indices into partial states (M, D)."""
-    if type(head) is PairwiseHead:
-        return head.expect_pairs(sigma, source, target)
-    return head.expectation(head(sigma[source], sigma[target]))
 
 
 class UpdateBatch(NamedTuple):

@@ -45,11 +45,6 @@ class PlanState(NamedTuple):
         """Forget the actions of the last episode where a new one begins, (B,) bool."""
         self.taken[first], self.length[first] = -1, 0
 
-    def set_target(self, rows: Array, target: Array, target_code: Array, planned_code: Array, aiming: Array) -> None:
-        """Write new targets of the environments ``rows`` (R,)."""
-        self.target[rows], self.target_code[rows] = target, target_code
-        self.planned_code[rows], self.aiming[rows], self.steps[rows] = planned_code, aiming, 0
-
     def record_action(self, key: Array, action: Array) -> None:
         """Append the actions (B,) chosen in states with ``key`` (B,); beyond ``max_steps`` they replace the last."""
         rows, index = np.arange(len(action)), np.minimum(self.length, self.taken.shape[1] - 1)

@@ -106,28 +106,40 @@ class SkipperPolicy:
 
     def _new_targets(self, plans: PlanState, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
         """Choose new targets for the environments ``rows`` (R,), by solving proxy problems if the agent plans."""
-        config, first = self.config.planning, timestep.first[rows]
         observation = timestep.observation[rows]
         goal = self.vertex_source.goal(observation, timestep.goal[rows])
-        if config.always_goal or self._random_targets:
+        problem = None
+        if self.config.planning.always_goal or self._random_targets:
             target = self._random_target(observation, goal) if self._random_targets else goal
-            plans.set_target(rows, target, self._describe(target), code[rows], np.ones(len(rows), bool))
+            target_code, aiming = self._describe(target), np.ones(len(rows), bool)
             plans.kept[rows] = False  # no checkpoint ends the way to the target
-            return None
+        else:
+            problem = self._solve(plans, observation, goal, timestep.first[rows], rows)
+            # Aim at the best vertex (Alg. 1, "select the target checkpoint").
+            vertices, target, aiming = problem.vertices, problem.targets, problem.target >= 0
+            target_code = vertices.code[np.arange(len(rows)), problem.target]
+            plans.vertices[rows], plans.codes[rows], plans.kept[rows] = (
+                vertices.observation,
+                vertices.code,
+                problem.kept,
+            )
+        plans.target[rows], plans.target_code[rows] = target, target_code
+        plans.planned_code[rows], plans.aiming[rows], plans.steps[rows] = code[rows], aiming, 0
+        return problem
+
+    def _solve(self, plans: PlanState, observation: Array, goal: Array, first: Array, rows: Array) -> ProxyProblem:
+        """Construct and solve the proxy problems of the environments ``rows`` (R,) (Alg. 1, "subroutine")."""
+        config = self.config.planning
         # Generate checkpoints (Alg. 1, "generate more than necessary checkpoints"), for all environments, so that the
         # random stream does not depend on which of them need new ones. Skipper-once keeps those of the episode.
         vertices = self.vertex_source.propose(observation, goal, environments=rows)
         if config.regenerate == "once" and not first.all():
             vertices = self.vertex_source.keep_checkpoints(vertices, plans, rows, first)
-        # Annotate edges, prune and solve (Alg. 1, "use estimators to annotate the edges" to "value iteration").
+        # Annotate edges (Alg. 1, "use estimators to annotate the edges").
         edges = self.edge_source.estimate(vertices, rows)
+        # Prune vertices and edges, and run value iteration (Alg. 1, "prune", "run value iteration").
         visits = plans.visit_counts(rows, vertices.key, self.spec.actions) if config.revisit_penalty > 0 else None
-        problem = solve(vertices, edges, config, visits)
-        # Aim at the best vertex (Alg. 1, "select the target checkpoint").
-        plans.vertices[rows], plans.codes[rows], plans.kept[rows] = vertices.observation, vertices.code, problem.kept
-        target_code = vertices.code[np.arange(len(rows)), problem.target]
-        plans.set_target(rows, problem.targets, target_code, code[rows], problem.target >= 0)
-        return problem
+        return solve(vertices, edges, config, visits)
 
     def _random_target(self, observation: Array, goal: Array) -> Array:
         """(R, W, H, C) random imagined states, some of them replaced by the goal."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from skipper.agents.learning_core import OnlineNetwork
 from skipper.agents.skipper.config import SkipperConfig, SkipperLearningConfig
-from skipper.agents.skipper.hindsight import BootstrapTargets, Hindsight, UpdateBatch, expect_pairs
+from skipper.agents.skipper.hindsight import BootstrapTargets, Hindsight, UpdateBatch
 from skipper.losses import (
     distance_target,
     reward_target,
@@ -21,7 +21,7 @@ from skipper.losses import (
 from skipper.nets.compiled.pair_losses import pair_losses
 from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
 from skipper.nets.generator import cyclic_weight
-from skipper.nets.heads import PairwiseHead
+from skipper.nets.heads import PairwiseHead, expect_pairs
 from skipper.types import Array
 
 

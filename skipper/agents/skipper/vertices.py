@@ -6,7 +6,6 @@ import torch
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.nets.frozen import FrozenNetwork
-from skipper.nets.generator import distinct_codes
 from skipper.nets.layers import observations_tensor
 from skipper.runtime.jit import kernel
 from skipper.types import CURRENT, GOAL, Array, EnvironmentSpec, Vertices, oracle_of, scene_of
@@ -105,3 +104,11 @@ def _is_unique(key):
             if key[problem, last] == key[problem, vertex]:
                 unique[problem, vertex] = False
     return unique
+
+
+def distinct_codes(problems: int, count: int, bits: int, rng: np.random.Generator) -> Array:
+    """(problems, count) codes, distinct within a problem, each set equally likely."""
+    total = 2**bits
+    if count > total:
+        raise ValueError(f"{bits} bits give only {total} codes, but {count} distinct ones were requested")
+    return rng.permuted(np.tile(np.arange(total), (problems, 1)), axis=1)[:, :count]

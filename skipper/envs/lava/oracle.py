@@ -11,7 +11,7 @@ import numpy as np
 
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.layout import GOAL, LAVA, WALL, Rules, empty_table, fill_row
-from skipper.envs.lava.render import scenery_of
+from skipper.envs.lava.scene import scenery_of
 from skipper.envs.lava.tasks import Tasks
 from skipper.runtime.jit import kernel
 from skipper.types import Array

@@ -4,7 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from skipper.envs.lava.layout import AGENT, AGENT_COLOUR, EMPTY, GOAL, LAVA, WALL
+from skipper.envs.lava.layout import EMPTY, GOAL, LAVA, WALL
+from skipper.envs.lava.scene import scenery_of
 from skipper.types import Array
 
 TILE = 32  # pixels
@@ -12,8 +13,6 @@ _SUPERSAMPLING = 3
 
 _BACKGROUND = {EMPTY: (0, 0, 0), WALL: (100, 100, 100), GOAL: (0, 200, 60), LAVA: (255, 128, 0)}
 _LETTERS = {EMPTY: ".", WALL: "#", LAVA: "#", GOAL: "G"}
-_UNDER_AGENT = np.full(256, AGENT, np.uint8)  # by the agent's colour
-_UNDER_AGENT[AGENT_COLOUR[[EMPTY, WALL, GOAL, LAVA]]] = EMPTY, WALL, GOAL, LAVA
 
 
 @lru_cache(maxsize=64)
@@ -31,12 +30,6 @@ def _tile(thing: int, agent: bool, size: int) -> Array:
         image[(x - 0.5) ** 2 + (y - 0.5) ** 2 < 0.33**2] = (255, 0, 0)
     parts = image.reshape(size, _SUPERSAMPLING, size, _SUPERSAMPLING, 3)
     return parts.mean(axis=(1, 3)).astype(np.uint8)
-
-
-def scenery_of(observation: Array) -> tuple[Array, Array]:
-    """(W, H) objects without the agent, and (W, H) bool cells of agents."""
-    agent = observation[..., 0] == AGENT
-    return np.where(agent, _UNDER_AGENT[observation[..., 1]], observation[..., 0]), agent
 
 
 def render_rgb(observation: Array, tile: int = TILE) -> Array:

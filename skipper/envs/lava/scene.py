@@ -2,10 +2,18 @@
 
 import numpy as np
 
-from skipper.envs.lava.layout import AGENT, AGENT_COLOUR, GOAL, SCENERY_COLOUR
-from skipper.envs.lava.render import scenery_of
+from skipper.envs.lava.layout import AGENT, AGENT_COLOUR, EMPTY, GOAL, LAVA, SCENERY_COLOUR, WALL
 from skipper.runtime.jit import kernel
 from skipper.types import Array
+
+_UNDER_AGENT = np.full(256, AGENT, np.uint8)  # by the agent's colour
+_UNDER_AGENT[AGENT_COLOUR[[EMPTY, WALL, GOAL, LAVA]]] = EMPTY, WALL, GOAL, LAVA
+
+
+def scenery_of(observation: Array) -> tuple[Array, Array]:
+    """(W, H) objects without the agent, and (W, H) bool cells of agents."""
+    agent = observation[..., 0] == AGENT
+    return np.where(agent, _UNDER_AGENT[observation[..., 1]], observation[..., 0]), agent
 
 
 class LavaScene:

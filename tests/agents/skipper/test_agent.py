@@ -13,8 +13,8 @@ from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.training.configure import configure
 from skipper.training.loop import Loop
+from skipper.training.settings import configure
 from skipper.types import GOAL, EnvironmentSpec, TimeStep
 
 WORLD = LavaConfig(6, 6, max_steps=20)

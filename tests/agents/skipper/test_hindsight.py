@@ -15,8 +15,8 @@ from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.prioritized import Samples
-from skipper.training.configure import configure
 from skipper.training.loop import Loop
+from skipper.training.settings import configure
 from skipper.types import content_keys
 
 DEBUG = configure("debug", "skipper-regen")

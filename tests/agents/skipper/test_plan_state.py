@@ -18,18 +18,6 @@ def test_actions_are_counted_by_state():
     assert plans.visit_counts(np.array([1]), np.array([[9]]), actions=4).tolist() == [[[0, 1, 0, 0]]]
 
 
-def test_new_targets_restart_the_count_of_steps():
-    plans = PlanState.empty(3, 4, (2, 2, 1), max_steps=4)
-    plans.steps[:] = 5
-    rows, target = np.array([2, 0]), np.full((2, 2, 2, 1), 7, np.uint8)
-    plans.set_target(rows, target, np.array([1, 2]), np.array([3, 4]), np.array([True, False]))
-    assert plans.steps.tolist() == [0, 5, 0]
-    assert plans.target_code.tolist() == [2, -1, 1]
-    assert plans.planned_code.tolist() == [4, -1, 3]
-    assert plans.aiming.tolist() == [False, False, True]
-    assert (plans.target[[0, 2]] == 7).all()
-
-
 def test_saved_plans_are_restored_as_copies():
     plans = PlanState.empty(2, 3, (2, 2, 2), max_steps=4)
     plans.record_action(np.array([1, 2]), np.array([3, 0]))

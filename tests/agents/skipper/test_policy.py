@@ -18,8 +18,8 @@ from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
-from skipper.training.configure import configure
 from skipper.training.evaluate import play
+from skipper.training.settings import configure
 from skipper.types import CURRENT, GOAL, TimeStep, content_keys
 
 WORLD = LavaConfig(6, 6, max_steps=20)

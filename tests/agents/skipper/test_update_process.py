@@ -16,8 +16,8 @@ from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.runtime.threads import configure_threads
-from skipper.training.configure import configure
 from skipper.training.loop import Loop
+from skipper.training.settings import configure
 
 DEBUG = configure("debug", "skipper-regen")
 CONFIG = replace(

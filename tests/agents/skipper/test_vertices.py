@@ -13,7 +13,7 @@ from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
-from skipper.training.configure import configure
+from skipper.training.settings import configure
 from skipper.types import CURRENT, GOAL, content_keys
 
 WORLD = LavaConfig(6, 6, max_steps=20)

@@ -7,7 +7,7 @@ import pytest
 from skipper.agents.skipper.config import as_variant
 from skipper.envs.lava.config import LavaConfig
 from skipper.schema import SCHEMA, to_dict
-from skipper.training.configure import configure, parse_config
+from skipper.training.settings import configure, parse_config
 
 
 def test_the_paper_preset_is_the_paper():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skipper.agents.augmentation import SymmetricImages
+from skipper.agents.learning_core import SymmetricImages
 from skipper.agents.modelfree import ModelFreeAgent
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.config import SkipperConfig
@@ -13,8 +13,8 @@ from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.training.configure import configure
 from skipper.training.loop import Loop
+from skipper.training.settings import configure
 from skipper.types import oracle_of
 
 DEBUG = configure("debug", "skipper-regen")
