@@ -37,19 +37,19 @@ class StateEstimates(Protocol):
 
 
 class Pages(NamedTuple):
-    """The pages of E environments, with room for K states each; memory is only used for what is written."""
+    """The pages of E environments, with room for M states each; memory is only used for what is written."""
 
     scenery: Array  # (E,) hash of the scene that the page belongs to
     used: Array  # (E,) number of states on the page
-    key: Array  # (E, K) of the states
-    features: Array  # (E, K, *feature_shape)
-    terminal: Array  # (E, K) bool
-    known: Array  # (E, K, K) bool, whether action, distance and discount are estimated
-    action: Array  # (E, K, K)
-    distance: Array  # (E, K, K)
-    discount: Array  # (E, K, K)
-    rewarded: Array  # (E, K, K) bool, whether the reward is estimated
-    reward: Array  # (E, K, K)
+    key: Array  # (E, M) of the states
+    features: Array  # (E, M, *feature_shape)
+    terminal: Array  # (E, M) bool
+    known: Array  # (E, M, M) bool, whether action, distance and discount are estimated
+    action: Array  # (E, M, M)
+    distance: Array  # (E, M, M)
+    discount: Array  # (E, M, M)
+    rewarded: Array  # (E, M, M) bool, whether the reward is estimated
+    reward: Array  # (E, M, M)
 
 
 def _blank(environments: int, slots: int, feature_shape: tuple[int, ...]) -> Pages:
@@ -82,7 +82,7 @@ class EdgeCache:
         self._plans = 0
 
     def fits(self, environments: Array, vertices: int) -> bool:
-        """Whether there is room for plans of so many ``vertices`` in the ``environments`` (R,), given by number."""
+        """Whether pages for plans with this number of ``vertices`` in ``environments`` (R,) fit into memory."""
         bytes_per_state = BYTES_PER_STATE + BYTES_PER_PAIR * self._slots + 4 * math.prod(self._estimates.feature_shape)
         count = int(environments.max(initial=-1)) + 1
         return vertices <= self._slots and count * self._slots * bytes_per_state <= MOST_BYTES
@@ -142,7 +142,11 @@ class EdgeCache:
         _assign_slots(environments, vertices.key, vertices.present, pages, slots, new)
         if new.any():
             index = np.broadcast_to(environments[:, None], slots.shape)[new], slots[new]
-            pages.features[index], pages.terminal[index] = self._estimates.project(vertices.observation[new])
+            try:
+                pages.features[index], pages.terminal[index] = self._estimates.project(vertices.observation[new])
+            except BaseException:  # slots without features must not stay
+                self._pages = _blank(0, self._slots, self._estimates.feature_shape)
+                raise
         return slots
 
     def _annotate(self, pairs: Array) -> None:
@@ -224,7 +228,7 @@ def _missing(environments, slots, wanted, known):
 
 @kernel
 def _read(environments, slots, wanted, column, found):
-    """Copy the ``wanted`` (R, N, N) pairs of ``slots`` (R, N) from a ``column`` (E, K, K) of pages to ``found``."""
+    """Copy the ``wanted`` (R, N, N) pairs of ``slots`` (R, N) from a ``column`` (E, M, M) of pages to ``found``."""
     for row in range(len(environments)):
         for one in range(slots.shape[1]):
             needed, here, into = wanted[row, one], column[environments[row], slots[row, one]], found[row, one]

@@ -113,8 +113,8 @@ class SkipperPolicy:
             plans.set_target(rows, target, self._describe(target), code[rows], np.ones(len(rows), bool))
             plans.kept[rows] = False  # no checkpoint ends the way to the target
             return None
-        # Generate checkpoints (Alg. 1, "generate more than necessary checkpoints"), for all environments, so that the
-        # random stream does not depend on which of them need new ones. Skipper-once keeps those of the episode.
+        # Generate checkpoints (Alg. 1, "generate more than necessary checkpoints"). Skipper-once keeps those of the
+        # episode, but generates them too, so that the random stream is the same whichever environments need new ones.
         vertices = self.vertex_source.propose(observation, goal, environments=rows)
         if config.regenerate == "once" and not first.all():
             vertices = self.vertex_source.keep_checkpoints(vertices, plans, rows, first)
