@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skipper.config import WorldConfig
-from skipper.envs.registry import Board, register_family
+from skipper.envs.registry import BasicFamily, Board, register_family
 from skipper.types import EnvironmentSpec
 
 FLOOR, GOAL, PIT = 0, 1, 2  # channel 0 of an observation; channel 1 marks the agent
@@ -129,18 +129,14 @@ class ToyEnvs:
         self.rng.bit_generator.state = state["rng"]
 
 
-class ToyFamily:
+class ToyFamily(BasicFamily):
     name = "toy"
     config_type = ToyConfig
     options_type = ToyOptions
     actions = ("right", "down", "jump")
     cell_colours = {".": "#202020", "G": "#00c83c", "o": "#ff8000"}
-    cell_marks: dict[str, str] = {}
     set_kind = "level"
     pits = {"few": 1, "many": 3}
-
-    def world(self, preset: str) -> ToyConfig:
-        return ToyConfig()
 
     def spec(self, world: ToyConfig) -> EnvironmentSpec:
         return EnvironmentSpec((world.side, world.side, 2), (3, 2), 3, world.max_steps, scene=ToyScene())
@@ -148,8 +144,8 @@ class ToyFamily:
     def training_tasks(self, world: ToyConfig, count: int, seed: int) -> ToyTasks:
         return draw_tasks(world, count, 1, [seed, 0])
 
-    def vector_env(self, num_envs: int, tasks: ToyTasks | None, world: ToyConfig, *, one_each: bool = False) -> ToyEnvs:
-        return ToyEnvs(num_envs, tasks or draw_tasks(world, 10_000, 1, [0, 1]), one_each)
+    def vector_env(self, num_envs: int, tasks: ToyTasks, world: ToyConfig, *, one_each: bool = False) -> ToyEnvs:
+        return ToyEnvs(num_envs, tasks, one_each)
 
     def evaluation_names(self, world: ToyConfig) -> tuple[str, ...]:
         return tuple(self.pits)
@@ -159,12 +155,6 @@ class ToyFamily:
     ) -> ToyTasks:
         return draw_tasks(world, count, self.pits[name], [seed, 2, *split.encode()])
 
-    def training_evaluation(self, world: ToyConfig, tasks: ToyTasks | None, count: int, seed: int) -> ToyTasks:
-        return draw_tasks(world, count, 1, [seed, 1]) if tasks is None else tasks
-
-    def success(self, reward, terminated):
-        return terminated & (reward > 0)
-
     def draw(self, observation):
         colours = np.array([[32, 32, 32], [0, 200, 60], [255, 128, 0], [255, 0, 0]], np.uint8)
         ground = np.where(observation[..., 1] == 1, 3, observation[..., 0]).T
@@ -173,12 +163,6 @@ class ToyFamily:
     def board(self, tasks: ToyTasks, row: int) -> Board:
         terrain = tasks.terrain[row]
         return Board(tasks.world.side, tasks.world.side, "".join(".Go"[thing] for thing in terrain), None)
-
-    def truth(self, tasks: ToyTasks) -> None:
-        return None
-
-    def about(self, world: ToyConfig) -> dict[str, str]:
-        return {}
 
 
 TOY = ToyFamily()

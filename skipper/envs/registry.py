@@ -4,6 +4,7 @@ A family offers what it can. Without ground truth, symmetries or a scene, whatev
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from skipper.config import WorldConfig, nearest_name
@@ -137,6 +138,47 @@ class Family(Protocol):
 
     def about(self, world: Any) -> dict[str, str]:
         """What readers of figures and pages should know of this world."""
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Command-line options of a family that has none."""
+
+    def changed(self, world: Any) -> Any:
+        """The world as it is."""
+        return world
+
+
+class BasicFamily:
+    """Defaults for families: what is optional is absent. Derive from it and add the rest of ``Family``."""
+
+    config_type: type[WorldConfig] = WorldConfig
+    options_type: type[Any] = NoOptions
+    cell_marks: Mapping[str, str] = {}
+    set_kind = "set"
+
+    def world(self, preset: str) -> Any:
+        """The same world for every preset."""
+        return self.config_type()
+
+    def training_evaluation(self, world: Any, tasks: TaskSet | None, count: int, seed: int) -> TaskSet:
+        """Training tasks are evaluated as they are."""
+        if tasks is None:
+            raise ValueError("this environment has no stream of tasks; train on a fixed number of them: --tasks N")
+        return tasks
+
+    def success(self, reward: Array, terminated: Array) -> Array:
+        """(B,) bool, terminated with a reward."""
+        solved: Array = terminated & (reward > 0)
+        return solved
+
+    def truth(self, tasks: TaskSet) -> TaskTruth | None:
+        """No ground truth."""
+        return None
+
+    def about(self, world: Any) -> dict[str, str]:
+        """Nothing to say."""
+        return {}
 
 
 def _lava() -> Family:

@@ -157,7 +157,7 @@ class EdgeCache:
         self._plans = 0
 
     def fits(self, environments: Array, vertices: int) -> bool:
-        """Whether there is room for plans of so many ``vertices`` in the ``environments`` (R,), given by number."""
+        """Whether pages for plans with this number of ``vertices`` in ``environments`` (R,) fit into memory."""
         bytes_per_state = BYTES_PER_STATE + BYTES_PER_PAIR * self._slots + 4 * math.prod(self._estimates.feature_shape)
         count = int(environments.max(initial=-1)) + 1
         return vertices <= self._slots and count * self._slots * bytes_per_state <= MOST_BYTES
@@ -217,7 +217,11 @@ class EdgeCache:
         _assign_slots(environments, vertices.key, vertices.present, pages, slots, new)
         if new.any():
             index = np.broadcast_to(environments[:, None], slots.shape)[new], slots[new]
-            pages.features[index], pages.terminal[index] = self._estimates.project(vertices.observation[new])
+            try:
+                pages.features[index], pages.terminal[index] = self._estimates.project(vertices.observation[new])
+            except BaseException:  # slots without features must not stay
+                self._pages = _blank(0, self._slots, self._estimates.feature_shape)
+                raise
         return slots
 
     def _annotate(self, pairs: Array) -> None:

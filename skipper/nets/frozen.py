@@ -1,8 +1,8 @@
-"""FrozenNetwork: fast answers of a network between two changes of its weights.
+"""FrozenNetwork: fast evaluation of a network between two changes of its weights.
 
 Modules are written for reading and training. This is the only place that replaces them by compiled twins, caches their
 results, and notices when weights change. A twin is used only where the modules have exactly the types that it was
-written for; otherwise the modules themselves answer.
+written for; otherwise the modules themselves are used.
 """
 
 from typing import Any
@@ -76,7 +76,8 @@ class FrozenNetwork:
     ) -> None:
         """``caching`` pays unless weights change between two decisions; ``edge_cache`` pays for frequent plans.
 
-        Estimates of states and edges are means over an ``ensemble`` of symmetric images.
+        Estimates of states and edges are means over an ``ensemble`` of symmetric images. Weights may change later, but
+        modules must not be replaced.
         """
         self.network, self._config, self._spec, self._caching = network, config, spec, caching
         self._ensemble = SymmetryEnsemble(spec.symmetries, ensemble)

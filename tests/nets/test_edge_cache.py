@@ -144,3 +144,14 @@ def test_rewards_of_an_older_plan_are_refused():
     cache.edges(vertices([[3, 4]], [5]), np.array([0]))
     with pytest.raises(AssertionError, match="newer plan"):
         older.where(np.ones((1, 2, 2), bool))
+
+
+def test_states_that_could_not_be_estimated_are_not_cached(monkeypatch):
+    numbers = Numbers()
+    cache = EdgeCache(numbers, Scene(), 8)
+    assert_right(cache, vertices([[1, 2, 3]], [0]), np.array([0]))
+    monkeypatch.setattr(numbers, "project", lambda _: np.zeros(1)[2])
+    with pytest.raises(IndexError):
+        cache.edges(vertices([[1, 2, 5]], [0]), np.array([0]))
+    monkeypatch.undo()
+    assert_right(cache, vertices([[1, 2, 5]], [0]), np.array([0]))

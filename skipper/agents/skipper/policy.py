@@ -130,8 +130,8 @@ class SkipperPolicy:
     def _solve(self, plans: PlanState, observation: Array, goal: Array, first: Array, rows: Array) -> ProxyProblem:
         """Construct and solve the proxy problems of the environments ``rows`` (R,) (Alg. 1, "subroutine")."""
         config = self.config.planning
-        # Generate checkpoints (Alg. 1, "generate more than necessary checkpoints"), for all environments, so that the
-        # random stream does not depend on which of them need new ones. Skipper-once keeps those of the episode.
+        # Generate checkpoints (Alg. 1, "generate more than necessary checkpoints"). Skipper-once keeps those of the
+        # episode, but generates them too, so that the random stream is the same whichever environments need new ones.
         vertices = self.vertex_source.propose(observation, goal, environments=rows)
         if config.regenerate == "once" and not first.all():
             vertices = self.vertex_source.keep_checkpoints(vertices, plans, rows, first)

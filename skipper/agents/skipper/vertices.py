@@ -24,7 +24,7 @@ class VertexSource:
     ) -> Vertices:
         """New vertices for observations and goals (B, W, H, C), by default with the configured ``checkpoints``.
 
-        ``environments`` (B,) are their numbers, where each row is an environment that is asked again.
+        ``environments`` (B,) are the numbers of environments, in which similar vertices are proposed again.
         """
         planning = self._config.planning
         count = planning.checkpoints if checkpoints is None else checkpoints

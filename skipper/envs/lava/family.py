@@ -13,7 +13,7 @@ from skipper.envs.lava.render import render_rgb
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import Tasks, TaskStream, evaluation_tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.envs.registry import Board, TaskSet
+from skipper.envs.registry import BasicFamily, Board, TaskSet
 from skipper.envs.symmetry import grid_symmetries
 from skipper.types import Array, EnvironmentSpec, Worlds
 
@@ -105,7 +105,7 @@ class LavaTruth:
         return optimal_path(self._tasks, row)
 
 
-class LavaFamily:
+class LavaFamily(BasicFamily):
     """Lava worlds of any size, density and slip."""
 
     name = "lava"
