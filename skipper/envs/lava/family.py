@@ -163,11 +163,6 @@ class LavaFamily(BasicFamily):
             drawn = cast(Tasks, tasks)
         return Tasks(replace(drawn.world, start=world.training_task_start), drawn.table)
 
-    def success(self, reward: Array, terminated: Array) -> Array:
-        """(B,) bool, the goal was entered."""
-        entered: Array = terminated & (reward > 0)
-        return entered
-
     def draw(self, observation: Array) -> Array:
         """A picture in MiniGrid's look."""
         return render_rgb(observation)
