@@ -1,4 +1,4 @@
-"""The words that every room shares: array shapes, one moment of a batch of environments, and protocols.
+"""Types that all packages share: array shapes, steps of environments, plans, decisions and protocols.
 
 Shape glossary: B batch, N tasks or vertices, T time, W H grid, C channels, S = W * H cells, A actions.
 A cell is one number, ``x * H + y``, so that ``observation.reshape(S, C)[cell]`` is that cell.
@@ -16,19 +16,19 @@ Array = NDArray[Any]
 
 
 class TimeStep(NamedTuple):
-    """What a batch of agents sees at one moment."""
+    """What a batch of agents observes before a decision."""
 
     observation: Array  # (B, W, H, C)
     goal: Array  # (B, W, H, C) the observation that the agent would have at the task's goal
     first: Array  # (B,) bool, True where a new episode begins here
-    idle: Array | None = None  # (B,) bool, True where nobody needs the action, whatever it is
+    idle: Array | None = None  # (B,) bool, True where the action will not be used
 
 
 class Scene(Protocol):
-    """How an environment draws its agent: what an agent that imagines states must be told."""
+    """How an environment draws its agent. Agents that imagine states need it to draw them."""
 
     def scenery(self, observations: Array) -> Array:
-        """(B, ...) what of observations (B, W, H, C) stays the same in all states of a task and no other."""
+        """(B, ...) the part of observations (B, W, H, C) that is equal in all states of a task and differs between tasks."""
 
     def agent_cell(self, observations: Array) -> Array:
         """(B,) cells of the agents in observations (B, W, H, C)."""
@@ -41,13 +41,13 @@ class Scene(Protocol):
 
 
 class Symmetries(NamedTuple):
-    """Images of an environment's observations in which its rules hold as well, once actions are renamed.
+    """Symmetric images of observations, in which the environment has the same rules once actions are renamed.
 
     The first of the G images is the original.
     """
 
     cells: Array  # (G, S) for each cell of an image, the cell of the original that it shows
-    actions: Array  # (G, A) what each action of the original is called in the image
+    actions: Array  # (G, A) for each action of the original, the corresponding action in the image
 
     def images(self, observations: Array, which: Array) -> Array:
         """(B, W, H, C) the images ``which`` (B,) of observations (B, W, H, C)."""
@@ -64,10 +64,10 @@ class EnvironmentSpec(NamedTuple):
     actions: int
     longest: int  # steps of the longest episode
     state_key: Callable[[Array], Array] = content_keys  # (..., W, H, C) to (...,) int64, equal where states are
-    scene: Scene | None = None  # where the environment can say how it draws its agent
-    examples: Array | None = None  # (B, W, H, C) some observations, for initialisation that depends on them
-    oracle: "Oracle | None" = None  # where it knows the truth, for the variants and metrics that ask for it
-    symmetries: Symmetries | None = None  # where it looks the same from several sides
+    scene: Scene | None = None  # where the environment can draw its agent elsewhere
+    examples: Array | None = None  # (B, W, H, C) typical observations, for initialisation that depends on data
+    oracle: "Oracle | None" = None  # ground truth, where it is known
+    symmetries: Symmetries | None = None  # where it has any
 
 
 class Transition(NamedTuple):
@@ -76,13 +76,13 @@ class Transition(NamedTuple):
     observation: Array  # (B, W, H, C)
     action: Array  # (B,)
     reward: Array  # (B,)
-    next_observation: Array  # (B, W, H, C) what the step led to, also where an episode ended with it
+    next_observation: Array  # (B, W, H, C) the next state, also where the episode ended with it
     terminated: Array  # (B,) bool
     truncated: Array  # (B,) bool
 
 
 class Attention(NamedTuple):
-    """Which k local fields of B observations an agent looks at."""
+    """The k local fields of B observations that an agent attends to."""
 
     fields: Array  # (B, k, 4) the left and upper edge, width and height of each, in cells
     weight: Array  # (B, k) summing to 1
@@ -125,7 +125,7 @@ class LazyEdges(NamedTuple):
 
 
 class GraphView(NamedTuple):
-    """The graph behind one plan, for people to look at: N vertices and the edges between them."""
+    """The graph of one plan, for display: N vertices and the edges between them."""
 
     kept: Array  # (N,) bool, vertices that survived pruning
     terminal: Array  # (N,) bool
@@ -163,9 +163,9 @@ class Decision(NamedTuple):
     planned: Array | None = None  # (B,) bool, where a new plan was made for this decision
     plan: Plan | None = None  # the new plans, in the order of the True entries of ``planned``
     reason: Array | None = None  # (B,) why a new plan was made, in words; empty where none was
-    aiming: Array | None = None  # (B,) bool, where there is a target at all
-    values: Array | None = None  # (B, A) what is expected of every action, not a number where nothing is
-    attention: Attention | None = None  # where agents are asked to explain themselves
+    aiming: Array | None = None  # (B,) bool, where there is a target
+    values: Array | None = None  # (B, A) estimated values of all actions, NaN where there are none
+    attention: Attention | None = None  # where it was asked for
 
 
 class Worlds(Protocol):
@@ -194,22 +194,22 @@ class Agent(Protocol):
 
 
 class Learner(Agent, Protocol):
-    """An agent that learns from what it does. The same seed and the same calls give the same learner."""
+    """An agent that learns from its experience. The same seed and the same calls give the same learner."""
 
     def observe(self, transition: Transition) -> None:
-        """Remember what the last decision led to."""
+        """Store what the last decision led to."""
 
     def ready(self) -> bool:
         """Whether there is anything to learn from yet."""
 
     def learn(self) -> Mapping[str, float]:
-        """One gradient update; the losses and whatever else is worth a curve.
+        """One gradient update; returns its losses and other metrics.
 
-        The update may go on elsewhere: whoever looks at the losses waits for it.
+        The update may run in another process; reading the metrics waits for it.
         """
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
-        """The same policy as it is evaluated: its own random stream and memory, so that nobody notices it."""
+        """The policy as it is evaluated, with a random stream and caches of its own: evaluation changes nothing."""
 
     def weights(self) -> dict[str, Array]:
         """What acting needs, by name."""
@@ -241,16 +241,16 @@ class StagedLearner(Protocol):
 
 
 class Oracle(Protocol):
-    """Ground truth about observations, handed to the agents and metrics that ask for it."""
+    """Ground truth about observations, for the agents and metrics that need it."""
 
     def action_values(self, observations: Array, targets: Array | None = None) -> Array:
         """(B, A) optimal values of reaching ``targets`` (B, W, H, C), or the tasks' goals when None."""
 
     def distances(self, observations: Array, targets: Array) -> Array:
-        """(B,) true numbers of steps from observations to targets, ``inf`` where there is no way."""
+        """(B,) fewest steps from observations to targets, ``inf`` where there is no path."""
 
     def reachable(self, observations: Array) -> Array:
-        """(B, S) bool, the cells that can be entered from observations (B, W, H, C) and do not end the episode."""
+        """(B, S) bool, the non-terminal cells that can be reached from observations (B, W, H, C)."""
 
     def edges(self, observations: Array, discount: float) -> tuple[Array, Array, Array, Array]:
         """True distance, discount and reward (B, N, N) of all pairs of states (B, N, W, H, C), and terminal (B, N)."""
@@ -264,7 +264,7 @@ def scene_of(spec: EnvironmentSpec) -> Scene:
 
 
 def oracle_of(spec: EnvironmentSpec) -> Oracle:
-    """The environment's ground truth, for the agents that are given it."""
+    """The environment's ground truth, without which oracle variants cannot act."""
     if spec.oracle is None:
         raise ValueError("this agent needs ground truth: the environment must offer an Oracle")
     return spec.oracle
