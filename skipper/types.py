@@ -28,7 +28,7 @@ class Scene(Protocol):
     """How an environment draws its agent. Agents that imagine states need it to draw them."""
 
     def scenery(self, observations: Array) -> Array:
-        """(B, ...) the part of observations (B, W, H, C) that is equal in all states of a task and differs between tasks."""
+        """(B, ...) the part of observations (B, W, H, C) that all states of a task share and other tasks do not."""
 
     def agent_cell(self, observations: Array) -> Array:
         """(B,) cells of the agents in observations (B, W, H, C)."""
