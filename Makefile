@@ -48,6 +48,7 @@ $(COMPILED): $(shell find skipper -name '*.py')
 	-OMP_NUM_THREADS=1 $(BIN)/python -m tests.soak.compile >/dev/null && touch $@
 
 soak: setup
+	$(MAKE) $(COMPILED)
 	$(BIN)/python -m tests.soak --kills $(KILLS) --files $(FILES)
 
 clean:
