@@ -119,7 +119,7 @@ class PlanningConfig:
     only their "rewards" or "terminal" states; "vertices", random reachable states instead of imagined ones; the
     "policy" that walks (oracle policy)."""
     match_observations: bool = False
-    """Detect that a checkpoint is reached by whole observations instead of partial descriptions. Not in the paper."""
+    """Detect that a checkpoint is reached by equal states instead of equal partial descriptions. Not in the paper."""
 
     def __post_init__(self) -> None:
         check_positive(self, "max_vertices", "edge_threshold", "max_distance", "sweeps", "timeout")

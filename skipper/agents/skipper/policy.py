@@ -97,8 +97,10 @@ class SkipperPolicy:
     def _reached(self, plans: PlanState, observation: Array, code: Array) -> tuple[Array, Array]:
         """(B,) bool each: whether the target was reached, and whether any checkpoint of the plan was."""
         if self.config.planning.match_observations:
-            reached = (plans.kept & (plans.vertices == observation[:, None]).all((2, 3, 4)))[:, 1:].any(-1)
-            return (plans.target == observation).all((1, 2, 3)), reached
+            key, reached = self.spec.state_key(observation), np.zeros(len(observation), bool)
+            if plans.kept.any():
+                reached = (plans.kept & (self.spec.state_key(plans.vertices) == key[:, None]))[:, 1:].any(-1)
+            return self.spec.state_key(plans.target) == key, reached
         reached = (plans.kept & (plans.codes == code[:, None]))[:, 1:].any(-1)
         return code == plans.target_code, reached & (code != plans.planned_code)
 

@@ -18,7 +18,7 @@ from skipper.losses import (
     value_target,
     weighted_mean,
 )
-from skipper.nets.compiled.pair_losses import pair_losses
+from skipper.nets.compiled.pair_losses import pair_losses, supports
 from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
 from skipper.nets.generator import cyclic_weight
 from skipper.nets.heads import PairwiseHead, expect_pairs
@@ -136,7 +136,7 @@ def head_losses(
     head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor, action: Tensor, value: Tensor
 ) -> Tensor:
     """(P,) losses of a head's histograms of ``action`` against scalars ``value``; pairs are indices into ``sigma``."""
-    if type(head) is PairwiseHead:  # the compiled twin knows the layers of this type only
+    if supports(head):
         return pair_losses(head, sigma, source, target, action, value)
     logits = head(sigma[source], sigma[target])  # (P, A, K)
     return scalar_loss(logits[torch.arange(len(action)), action], value, head.support)
