@@ -1,5 +1,5 @@
 # `make demo` and `make test` set everything up from nothing but python3.
-#   make demo    train an agent for a minute or two, and show what it learned
+#   make demo    train an agent for five minutes, and show what it learned
 #   make test    lint, types and all tests
 #   make check   the same, in the environment that is there
 #   make soak    kill 200 training runs at random moments, with all agents and settings, and offer 5,000 damaged, swapped

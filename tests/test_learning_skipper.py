@@ -114,11 +114,11 @@ def test_skipper_learns_four_tasks_and_fails_with_shuffled_edges():
     assert planned >= 0.9
 
     policy, rng = policy_of(agent), np.random.default_rng(0)
-    errors = estimate_truth(policy, tasks, rng)
+    errors = estimate_truth(policy, LAVA.truth(tasks), rng)
     for steps in ("1", "2", "3", "4"):
         assert errors[steps]["pairs"] > 20
         assert errors[steps]["distance"] < 1.0
-    assert generator_truth(policy, tasks, rng, states=50)["reconstruction"] > 0.95
+    assert generator_truth(policy, LAVA.truth(tasks), rng, states=50)["reconstruction"] > 0.95
 
     shuffled, chance = success(agent, many, ShuffledEdges), success(agent, many, RandomValues)
     assert shuffled <= chance + 0.1
@@ -131,7 +131,7 @@ def test_suppression_halves_the_errors_of_delusional_edges():
     errors = []
     for scale in (0.0, 0.25):
         agent, tasks = six_by_six(scale)
-        truth = estimate_truth(policy_of(agent), tasks, np.random.default_rng(0))
+        truth = estimate_truth(policy_of(agent), LAVA.truth(tasks), np.random.default_rng(0))
         assert truth["inf"]["pairs"] > 100
         assert truth["1"]["distance"] < 0.5
         errors.append(truth["inf"]["distance"])

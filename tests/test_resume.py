@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from skipper.agents.registry import LEARNERS
+from skipper.agents.registry import KINDS
 from tests.soak.fork_server import ForkServer
 from tests.soak.kills import COMPARED, PROGRAM, SETTINGS, KillTest, differing_bytes, newest_step, warm_up_commands
 
@@ -50,7 +50,7 @@ def test_differing_bytes_are_counted(tmp_path):
 
 def test_every_agent_is_killed_in_the_soak_test():
     killed = {setting.options[setting.options.index("--agent") + 1] for setting in SETTINGS.values()}
-    assert killed == set(LEARNERS)
+    assert killed == set(KINDS)
 
 
 def test_a_second_process_and_another_configuration_are_refused_in_one_line(server, tmp_path):

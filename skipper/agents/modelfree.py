@@ -10,7 +10,7 @@ from skipper.agents.exploration import EpsilonGreedy, explore, linear_epsilon
 from skipper.agents.learning_core import LearningCore, load_module_state, module_state, named_rng
 from skipper.config import NetworkConfig, RunConfig
 from skipper.losses import return_target, scalar_loss, weighted_mean
-from skipper.nets.frozen import SymmetryEnsemble
+from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.heads import PairwiseHead, unit_support
 from skipper.nets.layers import observations_tensor, seeded_initialisation
 from skipper.nets.selector import PartialStates

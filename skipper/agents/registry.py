@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skipper.agents.baselines import OptimalAgent, RandomAgent
-from skipper.agents.skipper.config import VARIANTS, SkipperConfig, as_variant, skipper_preset
+from skipper.agents.skipper.config import VARIANTS, SkipperConfig, about, as_variant, check, skipper_preset
 from skipper.config import RunConfig, WorldConfig, nearest_name
 from skipper.presets import shared_preset
 from skipper.types import Agent, Array, EnvironmentSpec, Learner, oracle_of
@@ -47,6 +47,8 @@ class AgentKind:
     preset: Callable[[str, str, str, WorldConfig], RunConfig]  # of preset, agent, environment and its world
     load: Callable[[], Builders]  # called late: the network library takes a second to import
     as_variant: Callable[[RunConfig, str], RunConfig] | None = None  # the networks of a run play as another agent
+    check: Callable[[RunConfig, EnvironmentSpec], None] | None = None  # refuses an environment that does not fit
+    about: Callable[[RunConfig], dict[str, str]] | None = None  # what readers of figures and pages should know
 
 
 def _load_modelfree() -> Builders:
@@ -73,7 +75,7 @@ def _modelfree_preset(name: str, agent: str, env: str, world: WorldConfig) -> Ru
     return replace(shared, agent=agent, env=env, world=world, learning=learning)
 
 
-_SKIPPER = AgentKind(SkipperConfig, skipper_preset, _load_skipper, as_variant)
+_SKIPPER = AgentKind(SkipperConfig, skipper_preset, _load_skipper, as_variant, check, about)
 KINDS: dict[str, AgentKind] = {
     "modelfree": AgentKind(RunConfig, _modelfree_preset, _load_modelfree),
     **{name: _SKIPPER for name in VARIANTS if name != "skipper-oracle"},

@@ -15,6 +15,7 @@ from skipper.config import RunConfig
 from skipper.envs.registry import find_family
 from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.training.loop import Loop
+from skipper.training.settings import supported
 
 WARM_UP = 2_000  # environment steps before the first update that counts
 
@@ -43,10 +44,13 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     """Environment steps, updates and pairs per second over ``seconds``, shares of time, and peak memory."""
     configure_threads(config.network_threads)
     family = find_family(config.env)
-    learner = agent_kind(config.agent).load().train(config, family.spec(config.world))
+    spec = family.spec(config.world)
+    config, _ = supported(config, spec)
+    learner = agent_kind(config.agent).load().train(config, spec)
     tasks = family.training_tasks(config.world, config.tasks, config.seed)
     envs = family.vector_env(config.environments, tasks, config.world)
-    loop = Loop(learner, envs, replace(config.learning, learning_starts=WARM_UP), config.seed)
+    settings = replace(config.learning, learning_starts=WARM_UP)
+    loop = Loop(learner, envs, settings, config.seed, family.success)
     while loop.step < WARM_UP + 20 * config.learning.steps_per_update:
         loop.advance()
     watch = Stopwatch()

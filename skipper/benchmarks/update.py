@@ -22,7 +22,7 @@ from skipper.envs.registry import find_family
 from skipper.nets.layers import seeded_initialisation
 from skipper.runtime.threads import configure_threads
 from skipper.training.loop import Loop
-from skipper.training.settings import configure
+from skipper.training.settings import configure, supported
 from skipper.types import Learner
 
 STEPS = 4_000  # environment steps of random experience for the measured updates
@@ -80,10 +80,13 @@ def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict
 def learner_with_experience(config: RunConfig) -> Learner:
     """A learner with a few thousand stored transitions of its first, random, steps."""
     family = find_family(config.env)
-    learner = agent_kind(config.agent).load().train(config, family.spec(config.world))
+    spec = family.spec(config.world)
+    config, _ = supported(config, spec)
+    learner = agent_kind(config.agent).load().train(config, spec)
     tasks = family.training_tasks(config.world, config.tasks, config.seed)
     envs = family.vector_env(config.environments, tasks, config.world)
-    loop = Loop(learner, envs, replace(config.learning, learning_starts=STEPS), config.seed)
+    settings = replace(config.learning, learning_starts=STEPS)
+    loop = Loop(learner, envs, settings, config.seed, family.success)
     while loop.step < STEPS:
         loop.advance()
     return learner

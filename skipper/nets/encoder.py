@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from skipper.nets.compiled.exact_types import BAG_OF_WORDS, RESIDUAL_BLOCK, has_exact_types
 from skipper.nets.layers import BagOfWords, ResidualBlock
 
 
@@ -25,7 +26,7 @@ class StateEncoder(nn.Module):
         """
         index, table = self.embed.index(observation), self.embed.table()
         used = torch.bincount(index.flatten(), minlength=len(table)).nonzero()[:, 0]  # (V,)
-        if len(used) >= table.shape[1]:
+        if len(used) >= table.shape[1] or not self._can_fold():
             encoded: Tensor = self.mix(self.embed(observation))
             return encoded
         # Number the used words and encode cells as one-hot vectors of them.
@@ -37,3 +38,7 @@ class StateEncoder(nn.Module):
         kernel = torch.einsum("ocij,vc->ovij", self.mix.widen.weight, functional.relu(vectors))
         wide = functional.conv2d(one_hot.permute(0, 3, 1, 2), kernel, self.mix.widen.bias, padding=1)
         return (one_hot @ vectors).permute(0, 3, 1, 2) + self.mix.narrow(functional.relu(wide, inplace=True))
+
+    def _can_fold(self) -> bool:
+        """Whether embedding and block are the ones that folding was written for, not changed ones."""
+        return has_exact_types(self.embed, BAG_OF_WORDS) and has_exact_types(self.mix, RESIDUAL_BLOCK)

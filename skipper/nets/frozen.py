@@ -5,6 +5,7 @@ results, and notices when weights change. A twin is used only where the modules 
 written for; otherwise the modules themselves are used.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,53 +13,94 @@ import torch
 from torch import Tensor, nn
 
 from skipper.config import PlannerConfig
-from skipper.nets.caches import DescriptionCache, EdgeCache, Encode, PartialStateCache, StateEstimates
 from skipper.nets.compiled import encoder_selector, fuser, heads
 from skipper.nets.compiled.encoder_selector import CompiledPartialStates
 from skipper.nets.compiled.fuser import CompiledFuser
 from skipper.nets.compiled.heads import CompiledHeads
 from skipper.nets.compiled.incremental_fuser import IncrementalFuser
+from skipper.nets.edge_cache import EdgeCache, StateEstimates
+from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.generator import CheckpointGenerator
 from skipper.nets.heads import Heads, PairEstimates, PlainHeads
 from skipper.nets.layers import observations_tensor
-from skipper.types import Array, EnvironmentSpec, LazyEdges, Symmetries, Vertices
+from skipper.runtime.hashing import content_hashes
+from skipper.types import Array, EnvironmentSpec, LazyEdges, Vertices
 
 PARTIAL_STATES = 16_384  # cached, for each image of the ensemble
+DESCRIPTIONS = 4096  # cached before the cache is emptied
 PLAIN_BATCH = 256  # states that a plain module encodes at a time, to limit memory
 
+Encode = Callable[[Tensor], Tensor]  # (M, W, H, C) to (M, D)
 
-class SymmetryEnsemble:
-    """The first ``size`` of an environment's symmetric images; the first of all is the original itself.
 
-    A network that learned from symmetric images still gives slightly different estimates for each. Their mean has
-    smaller errors.
-    """
+class PartialStateCache:
+    """Partial states by the content of states."""
 
-    def __init__(self, symmetries: Symmetries | None, size: int) -> None:
-        available = 1 if symmetries is None else len(symmetries.cells)
-        if not 1 <= size <= available:
-            raise ValueError(f"ensemble must be 1 to {available}, the number of symmetric images; got {size}")
-        self.size, self._symmetries = size, symmetries
+    def __init__(self, width: int, capacity: int) -> None:
+        self._partial = np.zeros((capacity, width), np.float32)
+        self._index: dict[int, int] = {}
 
-    def names(self, actions: int) -> Array:
-        """(V, A) names of the actions in the images."""
-        if self._symmetries is None:
-            return np.arange(actions)[None]
-        return self._symmetries.actions[: self.size]
+    def clear(self) -> None:
+        """Forget all states."""
+        self._index = {}
 
-    def images(self, states: Array) -> Array:
-        """(M, W, H, C) to (V * M, W, H, C): the first image of all states, then the second."""
-        if self._symmetries is None or self.size == 1:
-            return states
-        which = np.repeat(np.arange(self.size), len(states))
-        return self._symmetries.images(np.concatenate([states] * self.size), which)
+    def get(self, states: Tensor, encode: Encode) -> Tensor:
+        """(M, W, H, C) to (M, D); states that are not cached are encoded together."""
+        keys = content_hashes(states.flatten(1).numpy()).tolist()
+        new = {key: row for row, key in enumerate(keys) if key not in self._index}
+        if len(self._index) + len(new) > len(self._partial):  # full: begin again with these states
+            self._index, new = {}, {key: row for row, key in enumerate(keys)}
+        if len(new) > len(self._partial):  # too many to cache
+            return encode(states)
+        if new:
+            begin, all_new = len(self._index), len(new) == len(keys)
+            encoded = encode(states if all_new else states[list(new.values())])
+            self._partial[begin : begin + len(new)] = encoded.numpy()
+            self._index.update(zip(new, range(begin, begin + len(new)), strict=True))
+            if all_new:
+                return encoded
+        return torch.from_numpy(self._partial[[self._index[key] for key in keys]])
 
-    def renamed(self, estimates: Array, image: int) -> Array:
-        """(P, A, ...) estimates for the actions of an image, reordered to the actions of the original."""
-        if self._symmetries is None or image == 0:
-            return estimates
-        return estimates[:, self._symmetries.actions[image]]
+    def state_dict(self) -> dict[str, Any]:
+        """All cached states."""
+        keys = np.array(list(self._index), np.int64)
+        return {"keys": keys, "partial": self._partial[: len(keys)].copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the cached states."""
+        self._index = {key: index for index, key in enumerate(state["keys"].tolist())}
+        self._partial[: len(self._index)] = state["partial"]
+
+
+class DescriptionCache:
+    """Partial descriptions by the content of states."""
+
+    def __init__(self) -> None:
+        self._codes: dict[int, int] = {}
+
+    def clear(self) -> None:
+        """Forget all states."""
+        self._codes = {}
+
+    def get(self, states: Array, describe: Callable[[Array], Array]) -> Array:
+        """(B, W, H, C) to codes (B,); states that are not cached are described together."""
+        if len(self._codes) > DESCRIPTIONS:
+            self._codes = {}
+        keys = content_hashes(states.reshape(len(states), -1)).tolist()
+        new = {key: row for row, key in enumerate(keys) if key not in self._codes}
+        if new:
+            self._codes.update(zip(new, describe(states[list(new.values())]).tolist(), strict=True))
+        return np.array([self._codes[key] for key in keys], np.int64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All cached states."""
+        keys, codes = list(self._codes.keys()), list(self._codes.values())
+        return {"keys": np.array(keys, np.int64), "codes": np.array(codes, np.int64)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the cached states."""
+        self._codes = dict(zip(state["keys"].tolist(), state["codes"].tolist(), strict=True))
 
 
 class FrozenNetwork:

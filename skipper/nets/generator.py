@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from skipper.config import GeneratorConfig
+from skipper.nets.compiled.exact_types import RESIDUAL_BLOCK, has_exact_types
 from skipper.nets.layers import BagOfWords, ResidualBlock
 from skipper.types import EnvironmentSpec
 
@@ -78,6 +79,9 @@ class Fuser(nn.Module):
     def forward(self, context: Tensor, bits: Tensor) -> Tensor:
         """(B, width, W, H) contexts and (B, bits, 2) one-hot to logits (B, S)."""
         joint = torch.cat([context, self.describe(bits)], 1)
+        if not has_exact_types(self.mix, RESIDUAL_BLOCK):  # a changed block cannot be folded
+            located: Tensor = self.locate(self.mix(joint))
+            return located.flatten(1)
         folded, bias = self.folded()
         hidden = functional.relu(self.mix.widen(functional.relu(joint)), inplace=True)
         summed = _sum_of_neighbours(_by_cell(hidden) @ folded, (hidden.shape[2], hidden.shape[3]))

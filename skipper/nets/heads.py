@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from skipper.nets.compiled.exact_types import MLP, has_exact_types, within
 from skipper.nets.layers import mlp
 from skipper.runtime.jit import kernel
 from skipper.types import Array
@@ -87,10 +88,13 @@ class PairwiseHead(nn.Module):
         return layer.weight, layer.bias
 
 
+PAIRWISE_HEAD: dict[str, type[nn.Module]] = {"": PairwiseHead, **within("layers", MLP)}
+
+
 @torch.no_grad()
 def expect_pairs(head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor) -> Tensor:
     """(P, A) expectations of a head for pairs, given as indices into partial states (M, D)."""
-    if type(head) is PairwiseHead:
+    if has_exact_types(head, PAIRWISE_HEAD):
         return head.expect_pairs(sigma, source, target)
     return head.expectation(head(sigma[source], sigma[target]))
 

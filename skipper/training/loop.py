@@ -35,6 +35,8 @@ class Loop:
         """``success`` says which steps solved their tasks, from rewards and terminations."""
         self.learner, self.envs, self.config, self._success = learner, envs, config, success
         self.stages = learner.stages() if isinstance(learner, StagedLearner) else ONE_STAGE
+        if not self.stages[-1].charged:
+            raise ValueError("the steps of the last stage must be charged, or the run would never end")
         self.step = self.uncharged = self.updates = 0
         self.stage = self._stage_steps = 0  # index of the stage, and environment steps in it
         self.outcomes = {"episodes": 0, "successes": 0}  # since they were last taken
@@ -66,7 +68,7 @@ class Loop:
 
     def _begin_stage_when_due(self) -> None:
         """Begin the first stage, or the next one when the budget of the current one is used up."""
-        if self._stage_steps >= self.stages[self.stage].steps and self.stage + 1 < len(self.stages):
+        while self._stage_steps >= self.stages[self.stage].steps and self.stage + 1 < len(self.stages):
             self.stage, self._stage_steps = self.stage + 1, 0
         if self._stage_steps == 0 and isinstance(self.learner, StagedLearner):
             self.learner.begin_stage(self.stages[self.stage].name)

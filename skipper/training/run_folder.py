@@ -74,7 +74,7 @@ class RunFolder:
 
     def save_weights(self, step: int, weights: dict[str, Array]) -> None:
         """What acting needs, overwriting older weights."""
-        state = {"run": self._stamp.run, "step": step, "weights": weights}
+        state = {"schema": SCHEMA, "run": self._stamp.run, "step": step, "weights": weights}
         write_state(self.path / WEIGHTS, "weights", state)
 
     def save_checkpoint(self, step: int, state: dict[str, Any]) -> None:
@@ -141,17 +141,17 @@ def read_stamp(path: Path) -> Stamp:
     if type(schema) is not int or not 1 <= schema <= SCHEMA:
         raise ValueError(f"{file} has schema {schema!r:.20}; this version of the program reads 1 to {SCHEMA}")
     # To the byte: what was edited by hand may not be what its author meant. In schema 1 the hash was the digest.
+    covered = entry["config"] if schema == 1 else {"hash": entry["hash"], "config": entry["config"]}
     recorded = entry["hash"] if schema == 1 else entry.get("digest")
-    if recorded != digest(entry["config"]) or text != _json_text(entry):
+    if recorded != digest(covered) or text != _json_text(entry):
         raise DamagedFileError(f"{file} was changed: its content does not match its digest")
     return Stamp(parse_config(entry["config"], schema, str(file)), str(entry["hash"]), schema)
 
 
 def config_text(config: RunConfig) -> str:
     """What ``config.json`` holds."""
-    values = to_dict(config)
-    entry = {"schema": SCHEMA, "hash": content_hash(config), "digest": digest(values), "config": values}
-    return _json_text(entry)
+    content = {"hash": content_hash(config), "config": to_dict(config)}
+    return _json_text({"schema": SCHEMA, "digest": digest(content), **content})
 
 
 def _json_text(entry: dict[str, Any]) -> str:
@@ -161,6 +161,7 @@ def _json_text(entry: dict[str, Any]) -> str:
 def read_weights(path: Path) -> dict[str, Array]:
     """The weights of the run in a folder, which must be those of its configuration."""
     entry = read_state(path / WEIGHTS, "weights")
+    entry.pop("schema", 1)  # parameters have had the same names in all schemas
     _check_entry(path / WEIGHTS, "weights", entry, {"run": str, "step": int, "weights": dict})
     if entry["run"] != read_stamp(path).run:
         raise DamagedFileError(f"{path / WEIGHTS} belongs to another run than {path / CONFIG}")

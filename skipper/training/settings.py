@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from skipper.agents.registry import agent_kind
-from skipper.agents.skipper.config import SkipperConfig
 from skipper.config import RunConfig, WorldConfig
 from skipper.envs.registry import DEFAULT_FAMILY, find_family
 from skipper.schema import from_dict, migrated
@@ -45,7 +44,7 @@ OPTIONAL = (
 def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]:
     """The configuration without the settings that the environment cannot support, and a line about each of them.
 
-    Refused where the agent cannot do without: Skipper draws imagined states, and ground truth has no substitute.
+    Refused where the agent cannot do without.
     """
     notes, offers_none = [], f"the environment {config.env!r} offers none"
     for offer, block, setting in OPTIONAL:
@@ -54,9 +53,7 @@ def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]
             changed: dict[str, Any] = {block: replace(cast(Any, settings), **{setting: False})}
             config = replace(config, **changed)
             notes.append(f"no {offer}: {offers_none}, so {block}.{setting} is off")
-    if isinstance(config, SkipperConfig):
-        if spec.scene is None:
-            raise ValueError(f"{config.agent!r} draws the states that it imagines, which needs a scene; {offers_none}")
-        if spec.oracle is None and (parts := config.planning.oracle_parts):
-            raise ValueError(f"oracle_parts ({', '.join(parts)}) need an oracle; {offers_none}")
+    check = agent_kind(config.agent).check
+    if check is not None:
+        check(config, spec)
     return config, notes

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skipper.agents.skipper.config import SkipperConfig
+from skipper.agents.registry import agent_kind
 from skipper.config import RunConfig
 from skipper.envs.registry import Family, TaskSet, find_family
 from skipper.training.load import LoadedAgent
@@ -81,11 +81,11 @@ def gallery(
 
 def _about(config: RunConfig, family: Family) -> dict[str, str]:
     """What readers should know of the agent and its world."""
+    describe = agent_kind(config.agent).about
     about = {
         "agent": config.agent,
         "trained on": f"{config.tasks} tasks" if config.tasks else "a new task every episode",
         **family.about(config.world),
+        **(describe(config) if describe else {}),
     }
-    if isinstance(config, SkipperConfig) and (penalty := config.planning.edge_length_penalty):
-        about["edge_length_penalty"] = f"{penalty:g}; an edge of d steps counts {1 - penalty:g} to the power of d * d"
     return about

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skipper.nets import caches
-from skipper.nets.caches import EdgeCache
+from skipper.nets import edge_cache
+from skipper.nets.edge_cache import EdgeCache
 from skipper.types import Vertices, content_keys
 
 SIZE = 4
@@ -133,7 +133,7 @@ def test_too_many_environments_or_vertices_do_not_fit(monkeypatch):
     cache = EdgeCache(Numbers(), Scene(), 8)
     assert cache.fits(np.arange(100), 8)
     assert not cache.fits(np.arange(3), 9)
-    monkeypatch.setattr(caches, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(edge_cache, "MOST_BYTES", 100_000)
     assert cache.fits(np.arange(3), 8)
     assert not cache.fits(np.array([100]), 8)  # pages are numbered as environments are
 

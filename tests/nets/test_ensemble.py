@@ -11,8 +11,9 @@ from skipper.agents.skipper.policy import play_skipper
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
+from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.estimators import SkipperNetwork
-from skipper.nets.frozen import FrozenNetwork, SymmetryEnsemble
+from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.training.settings import configure
 from skipper.types import TimeStep, Vertices, content_keys

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from skipper.agents.skipper.vertices import distinct_codes
 from skipper.config import GeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
@@ -14,7 +15,6 @@ from skipper.nets.generator import (
     bits_to_codes,
     codes_to_bits,
     cyclic_weight,
-    distinct_codes,
     straight_through,
 )
 from skipper.nets.layers import seeded_initialisation

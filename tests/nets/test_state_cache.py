@@ -1,8 +1,8 @@
 import numpy as np
 import torch
 
-from skipper.nets import caches
-from skipper.nets.caches import DescriptionCache, PartialStateCache
+from skipper.nets import frozen
+from skipper.nets.frozen import DescriptionCache, PartialStateCache
 
 STATES = torch.arange(9, dtype=torch.uint8).reshape(9, 1, 1, 1).expand(9, 2, 2, 1).contiguous()
 
@@ -53,7 +53,7 @@ def test_saved_states_are_not_encoded_again():
 
 
 def test_descriptions_are_cached_saved_and_dropped_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(caches, "DESCRIPTIONS", 3)
+    monkeypatch.setattr(frozen, "DESCRIPTIONS", 3)
     cache, encode, states = DescriptionCache(), Encoder(), STATES.numpy()
     for rows in ([0, 1], [1, 1, 0], [2, 3]):
         assert cache.get(states[rows], encode.describe).tolist() == rows

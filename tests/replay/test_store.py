@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skipper.replay.contexts import sample_contexts
+from skipper.replay.all_pairs import sample_contexts
 from skipper.replay.episodes import Episode
 from skipper.replay.store import NO_EPISODE, EpisodeStore
 

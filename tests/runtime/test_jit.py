@@ -5,7 +5,7 @@ from pathlib import Path
 
 from skipper.runtime.jit import drop_stale_caches
 
-PACKAGE = Path(__file__).parents[1] / "skipper"
+PACKAGE = Path(__file__).parents[2] / "skipper"
 
 
 def test_caches_are_dropped_when_a_kernel_changes_and_only_then(tmp_path):
@@ -39,7 +39,7 @@ def test_a_change_in_one_file_reaches_kernels_of_another(tmp_path):
         return subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
 
     before = place_after_a_step()
-    lava = tmp_path / "skipper" / "envs" / "lava.py"
+    lava = tmp_path / "skipper" / "envs" / "lava" / "layout.py"
     text = lava.read_text()
     lava.write_text(text.replace("    return action\n", "    return action + 2\n"))
     assert lava.read_text() != text

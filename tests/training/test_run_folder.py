@@ -154,3 +154,13 @@ def test_a_changed_configuration_file_is_noticed(tmp_path):
         read_config(tmp_path)
     with pytest.raises(ValueError, match="not a run folder"):
         read_config(tmp_path / "nowhere")
+
+
+def test_an_edited_identity_is_noticed(tmp_path):
+    with RunFolder(tmp_path, DEBUG):
+        pass
+    entry = json.loads((tmp_path / CONFIG).read_text())
+    entry["hash"] = "0" * 16
+    (tmp_path / CONFIG).write_text(json.dumps(entry, indent=2) + "\n")
+    with pytest.raises(DamagedFileError, match="does not match its digest"):
+        read_config(tmp_path)

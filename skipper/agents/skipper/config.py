@@ -14,6 +14,7 @@ from skipper.config import (
     check_discounts,
 )
 from skipper.presets import shared_preset
+from skipper.types import EnvironmentSpec
 
 TrainingTargets = Literal["plan", "random"]
 
@@ -160,3 +161,28 @@ def as_variant(config: RunConfig, agent: str) -> SkipperConfig:
     base = _preset_planning(config.preset)
     undone = {name: getattr(base, name) for name in VARIANTS[config.agent]}
     return replace(config, agent=agent, planning=replace(config.planning, **(undone | VARIANTS[agent])))
+
+
+def check(config: RunConfig, spec: EnvironmentSpec) -> None:
+    """Refuse an environment that Skipper cannot do without something of."""
+    assert isinstance(config, SkipperConfig)
+    if spec.scene is None:
+        raise ValueError(
+            f"{config.agent!r} draws the states that it imagines, so it needs an environment with a scene; "
+            f"{config.env!r} offers none"
+        )
+    if spec.oracle is None and (parts := config.planning.oracle_parts):
+        raise ValueError(
+            f"oracle_parts ({', '.join(parts)}) need an oracle; the environment {config.env!r} offers none"
+        )
+
+
+def about(config: RunConfig) -> dict[str, str]:
+    """What readers of figures and pages should know of this agent."""
+    assert isinstance(config, SkipperConfig)
+    penalty = config.planning.edge_length_penalty
+    return (
+        {"edge_length_penalty": f"{penalty:g}; an edge of d steps counts {1 - penalty:g} to the power of d * d"}
+        if penalty
+        else {}
+    )

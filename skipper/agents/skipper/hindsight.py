@@ -13,8 +13,7 @@ from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.heads import expect_pairs
 from skipper.nets.layers import observations_tensor
-from skipper.replay.all_pairs import AllPairsSampler, Pairs
-from skipper.replay.contexts import sample_contexts
+from skipper.replay.all_pairs import AllPairsSampler, Pairs, sample_contexts
 from skipper.replay.prioritized import PrioritizedSampler, Samples
 from skipper.types import Array, EnvironmentSpec, scene_of
 

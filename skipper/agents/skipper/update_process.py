@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -26,6 +27,7 @@ from skipper.agents.learning_core import OnlineNetwork
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.hindsight import UpdateBatch
 from skipper.agents.skipper.update import Updater, UpdateResult, all_metrics
+from skipper.config import WorldConfig
 from skipper.nets.estimators import SkipperNetwork
 from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.types import EnvironmentSpec
@@ -74,7 +76,9 @@ class UpdaterProcess:
         self._finalizer = weakref.finalize(self, _close, self._process, self._threads)
         # The network needs only these fields; the others may not be picklable.
         network_spec = EnvironmentSpec(spec.shape, spec.vocabulary, spec.actions, spec.longest, examples=spec.examples)
-        self._request("begin", config, network_spec).result()
+        # The world is the environment's own type, which another process may not be able to import.
+        world = WorldConfig(max_steps=config.world.max_steps)
+        self._request("begin", replace(config, world=world), network_spec).result()
         self.restart()
 
     def update(self, batch: UpdateBatch) -> UpdateResult:

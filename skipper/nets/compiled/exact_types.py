@@ -26,12 +26,12 @@ def has_exact_types(module: nn.Module, types: Mapping[str, type[nn.Module]]) -> 
     ``types`` maps names of submodules to types: "" is the module itself, "*" matches any part of a name. A subclass, an
     added layer or a hook may compute something else.
     """
-    parts = dict(module.named_modules())
+    parts, patterns = dict(module.named_modules()), [name for name in types if "*" in name]
     for name, part in parts.items():
-        expected = {kind for pattern, kind in types.items() if fnmatchcase(name, pattern)}
-        if expected != {type(part)} or is_intercepted(part):
+        known = name if name in types else next((each for each in patterns if fnmatchcase(name, each)), None)
+        if known is None or type(part) is not types[known] or is_intercepted(part):
             return False
-    return all(any(fnmatchcase(name, pattern) for name in parts) for pattern in types)
+    return all(name in parts or any(fnmatchcase(part, name) for part in parts) for name in types)
 
 
 def is_intercepted(module: nn.Module) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from skipper.nets.compiled.exact_types import MLP, has_exact_types, within
-from skipper.nets.heads import Heads, PairwiseHead, discount_support
+from skipper.nets.compiled.exact_types import MLP, has_exact_types
+from skipper.nets.heads import PAIRWISE_HEAD, Heads, discount_support
 from skipper.runtime.jit import kernel
 from skipper.runtime.threads import run_parallel
 from skipper.types import Array
@@ -19,13 +19,11 @@ BLOCK = 256  # pairs whose hidden layers stay in the processor's cache
 _LOG2 = np.float32(np.log(2.0))
 _LOWEST = np.float32(-64.0)  # lower exponents change no sum, and would give denormal numbers, which are slow
 
-TYPES: dict[str, type[nn.Module]] = {"": PairwiseHead, **within("layers", MLP)}
-
 
 def supports(heads: Heads) -> bool:
     """Whether ``CompiledHeads`` computes the same functions as the heads."""
     pairwise = heads[:3]
-    if not (all(has_exact_types(head, TYPES) for head in pairwise) and has_exact_types(heads.terminal, MLP)):
+    if not (all(has_exact_types(head, PAIRWISE_HEAD) for head in pairwise) and has_exact_types(heads.terminal, MLP)):
         return False
     return len({(head.first_layer()[0].shape, head.actions) for head in pairwise}) == 1
 

@@ -11,16 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from skipper.nets.compiled.exact_types import MLP, has_exact_types, within
-from skipper.nets.heads import PairwiseHead, join_pairs
+from skipper.nets.compiled.exact_types import has_exact_types
+from skipper.nets.heads import PAIRWISE_HEAD, PairwiseHead, join_pairs
 from skipper.runtime.jit import kernel
-
-TYPES: dict[str, type[nn.Module]] = {"": PairwiseHead, **within("layers", MLP)}
 
 
 def supports(head: nn.Module) -> bool:
     """Whether ``pair_losses`` computes the losses of the head's own logits."""
-    return has_exact_types(head, TYPES)
+    return has_exact_types(head, PAIRWISE_HEAD)
 
 
 def pair_losses(

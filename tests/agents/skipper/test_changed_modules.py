@@ -8,6 +8,7 @@ import torch
 
 from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
 from skipper.agents.skipper.policy import SkipperPolicy
+from skipper.agents.skipper.update import head_losses
 from skipper.config import GeneratorConfig, NetworkConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
@@ -16,8 +17,8 @@ from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.generator import Fuser
-from skipper.nets.heads import PairwiseHead
-from skipper.nets.layers import seeded_initialisation
+from skipper.nets.heads import PairwiseHead, expect_pairs
+from skipper.nets.layers import ResidualBlock, seeded_initialisation
 from skipper.nets.selector import LocalFieldSelector
 from skipper.training.settings import configure
 from skipper.types import CURRENT, TimeStep
@@ -49,14 +50,22 @@ class ChangedFuser(Fuser):
         return -super().forward(context, bits)
 
 
+class ChangedBlock(ResidualBlock):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - 2.0 * super().forward(x)
+
+
 def changed(part: str) -> SkipperNetwork:
     with seeded_initialisation(0):
         network = SkipperNetwork(CONFIG, SPEC)
     if part == "selector":
         network.estimators.partial.select.__class__ = ChangedSelector
+    elif part == "block":
+        network.estimators.partial.encode.mix.__class__ = ChangedBlock
+        network.generator.fuse.mix.__class__ = ChangedBlock
     elif part == "fuser":
         network.generator.fuse.__class__ = ChangedFuser
-    else:
+    elif part == "heads":
         for name in ("value", "reward", "distance"):
             getattr(network.estimators, name).__class__ = ChangedHead
     return network
@@ -70,7 +79,7 @@ def expectation(network: SkipperNetwork, head: str, source: np.ndarray, target: 
     return module.expectation(module(sigma, aim)).numpy()
 
 
-@pytest.mark.parametrize("part", ["selector", "heads", "fuser"])
+@pytest.mark.parametrize("part", ["selector", "heads", "fuser", "block"])
 @pytest.mark.parametrize(
     "settings", [{"caching": False}, {}, {"edge_cache": True}], ids=["online", "training", "evaluation"]
 )
@@ -110,7 +119,7 @@ def test_decisions_are_those_of_the_modules(part, settings):
     assert aimed > 0
 
 
-@pytest.mark.parametrize("part", ["selector", "heads"])
+@pytest.mark.parametrize("part", ["selector", "heads", "block"])
 def test_bootstrap_targets_are_those_of_the_modules(part):
     network, rng = changed(part), np.random.default_rng(0)
     states = TASKS.observe(rng.integers(4, size=12), rng.integers(36, size=12))
@@ -129,3 +138,29 @@ def test_bootstrap_targets_are_those_of_the_modules(part):
     for name in ("value", "reward", "distance"):
         expected = expectation(network, name, states[after], states[target])
         np.testing.assert_allclose(getattr(found, name).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_changed_block_changes_encoder_and_fuser():
+    plain, other = changed("nothing"), changed("block")
+    states = torch.from_numpy(TASKS.observe(np.arange(4), TASKS.table.start))
+    encode, mix = other.estimators.partial.encode, other.estimators.partial.encode.mix
+    torch.testing.assert_close(encode(states), mix(encode.embed(states)))
+    assert not torch.allclose(encode(states), plain.estimators.partial.encode(states))
+    codes = torch.arange(12).view(4, 3)
+    assert not torch.allclose(other.generator(states, codes), plain.generator(states, codes))
+
+
+def test_losses_are_those_of_a_head_with_a_hook():
+    with seeded_initialisation(0):
+        head = SkipperNetwork(CONFIG, SPEC).estimators.value
+    sigma, index = torch.rand(6, CONFIG.network.partial_width), torch.arange(6)
+    given = (sigma, index, index.flip(0), index % 4, torch.rand(6))
+    before = head_losses(head, *given), expect_pairs(head, *given[:3])
+    handle = head.layers[2].register_forward_hook(lambda *_: _[-1] + 1.0)
+    after = head_losses(head, *given), expect_pairs(head, *given[:3])
+    handle.remove()
+    again = head_losses(head, *given), expect_pairs(head, *given[:3])
+    for one, two, three in zip(before, after, again, strict=True):
+        assert not torch.allclose(one, two)
+        torch.testing.assert_close(one, three)

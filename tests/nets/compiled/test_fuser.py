@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from skipper.agents.skipper.vertices import distinct_codes
 from skipper.config import GeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled.fuser import CompiledFuser, supports
-from skipper.nets.generator import CheckpointGenerator, Fuser, distinct_codes
+from skipper.nets.generator import CheckpointGenerator, Fuser
 from skipper.nets.layers import seeded_initialisation
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from skipper.agents.skipper.vertices import distinct_codes
 from skipper.config import GeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
@@ -11,7 +12,7 @@ from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.compiled import incremental_fuser
 from skipper.nets.compiled.fuser import CompiledFuser
 from skipper.nets.compiled.incremental_fuser import IncrementalFuser
-from skipper.nets.generator import CheckpointGenerator, distinct_codes
+from skipper.nets.generator import CheckpointGenerator
 from skipper.nets.layers import seeded_initialisation
 
 TASKS = 5
