@@ -96,6 +96,11 @@ def agent_kind(name: str) -> AgentKind:
     return KINDS[name]
 
 
+def kind_of(config: RunConfig) -> AgentKind:
+    """The kind of a configuration's agent, also of a variant that plays with trained networks but is never trained."""
+    return _SKIPPER if config.agent in VARIANTS else agent_kind(config.agent)
+
+
 def _skipper_oracle(spec: EnvironmentSpec, rng: np.random.Generator) -> Agent:
     from skipper.agents.skipper.policy import untrained_skipper
 

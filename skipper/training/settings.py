@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from skipper.agents.registry import agent_kind
+from skipper.agents.registry import agent_kind, kind_of
 from skipper.config import RunConfig, WorldConfig
 from skipper.envs.registry import DEFAULT_FAMILY, find_family
 from skipper.schema import from_dict, migrated
@@ -53,7 +53,7 @@ def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]
             changed: dict[str, Any] = {block: replace(cast(Any, settings), **{setting: False})}
             config = replace(config, **changed)
             notes.append(f"no {offer}: {offers_none}, so {block}.{setting} is off")
-    check = agent_kind(config.agent).check
+    check = kind_of(config).check
     if check is not None:
         check(config, spec)
     return config, notes

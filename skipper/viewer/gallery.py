@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skipper.agents.registry import agent_kind
+from skipper.agents.registry import kind_of
 from skipper.config import RunConfig
 from skipper.envs.registry import Family, TaskSet, find_family
 from skipper.training.load import LoadedAgent
@@ -81,7 +81,7 @@ def gallery(
 
 def _about(config: RunConfig, family: Family) -> dict[str, str]:
     """What readers should know of the agent and its world."""
-    describe = agent_kind(config.agent).about
+    describe = kind_of(config).about
     about = {
         "agent": config.agent,
         "trained on": f"{config.tasks} tasks" if config.tasks else "a new task every episode",

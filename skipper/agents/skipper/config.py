@@ -168,8 +168,8 @@ def check(config: RunConfig, spec: EnvironmentSpec) -> None:
     assert isinstance(config, SkipperConfig)
     if spec.scene is None:
         raise ValueError(
-            f"{config.agent!r} draws the states that it imagines, so it needs an environment with a scene; "
-            f"{config.env!r} offers none"
+            f"{config.agent!r} draws the states that it imagines and needs a scene; "
+            f"the environment {config.env!r} offers none"
         )
     if spec.oracle is None and (parts := config.planning.oracle_parts):
         raise ValueError(
