@@ -31,7 +31,7 @@ class ProxyProblem(NamedTuple):
     def view(self, row: int) -> PlanView:
         """One problem without its merged vertices; all indices refer to the vertices that are left."""
         present = np.flatnonzero(self.vertices.present[row])
-        index = {int(vertex): place for place, vertex in enumerate(present)}
+        position = {int(vertex): index for index, vertex in enumerate(present)}
         pairs = np.ix_(present, present)
         status = self.status[row][pairs]
         usable = status == EdgeStatus.KEPT
@@ -48,8 +48,8 @@ class ProxyProblem(NamedTuple):
         )
         return PlanView(
             states=self.vertices.observation[row, present],
-            route=[index[vertex] for vertex in self._route(row)],
-            target=index.get(int(self.target[row]), -1),
+            route=[position[vertex] for vertex in self._route(row)],
+            target=position.get(int(self.target[row]), -1),
             graph=graph,
         )
 

@@ -166,9 +166,9 @@ def _content_hash(lava, goal, height):
         if lava[cell]:
             word ^= mix64(np.uint64(cell + 1))  # Zobrist hashing
     side, row = goal // height, goal % height
-    place = np.uint64(row + (height if side > 0 else 0))
-    split = (mix64(word) + place) & np.uint64(3)
-    return (mix64(word + place) & ~np.uint64(3)) | split
+    offset = np.uint64(row + (height if side > 0 else 0))
+    split = (mix64(word) + offset) & np.uint64(3)
+    return (mix64(word + offset) & ~np.uint64(3)) | split
 
 
 @kernel

@@ -114,13 +114,13 @@ def _fuse(words, codes, parts, contexts, logits, height):
     for row in range(len(codes)):
         _widen(words[row], parts.widened, parts.bias, contexts[row], height)
         context = np.ascontiguousarray(contexts[row].T)  # (C, S)
-        for place in range(codes.shape[1]):
-            described = parts.described[codes[row, place]]
+        for column in range(codes.shape[1]):
+            described = parts.described[codes[row, column]]
             for channel in range(channels):
                 for cell in range(cells):
                     hidden[channel, cell] = max(context[channel, cell] + described[channel, cell], np.float32(0.0))
             np.dot(parts.folded, hidden, added)
-            _add_to_neighbours(added, logits[row, place], height)
+            _add_to_neighbours(added, logits[row, column], height)
 
 
 @kernel

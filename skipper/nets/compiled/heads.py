@@ -77,11 +77,11 @@ class CompiledHeads:
             heads.reward.support[None],
         )
         self._heads = [
-            Head(2 * place, _dense(head.layers[2]), _dense(head.layers[4]), support.numpy())
-            for place, (head, support) in enumerate(zip(pairwise, supports, strict=True))
+            Head(2 * index, _dense(head.layers[2]), _dense(head.layers[4]), support.numpy())
+            for index, (head, support) in enumerate(zip(pairwise, supports, strict=True))
         ]
         assert isinstance(heads.terminal, nn.Sequential)
-        self._terminal = tuple(_dense(heads.terminal[place]) for place in (0, 2, 4))
+        self._terminal = tuple(_dense(heads.terminal[index]) for index in (0, 2, 4))
         firsts = [head.first_layer() for head in pairwise]
         halves = [half for weight, _ in firsts for half in weight.chunk(2, dim=1)]  # (H, D) each
         biases = [part for _, bias in firsts for part in (bias, torch.zeros_like(bias))]
@@ -226,9 +226,9 @@ def _expect_chosen(pairs, head, begin, chosen):
     means, rows = np.zeros((len(head.supports), len(chosen)), np.float32), np.empty((bins, len(chosen)), np.float32)
     for image in range(images):
         logits = _logits(pairs, head, image, begin, len(chosen))
-        for place in range(bins):
+        for atom in range(bins):
             for pair in range(len(chosen)):
-                rows[place, pair] = logits[pairs.names[image, chosen[pair]], place, pair]
+                rows[atom, pair] = logits[pairs.names[image, chosen[pair]], atom, pair]
         _add_means(rows, head.supports, images, means)
     return means
 
@@ -246,8 +246,8 @@ def _logits(pairs, head, image, begin, number):
             joined[unit] = max(source[unit] + target[unit], np.float32(0.0))
     _apply(head.hidden, first, second, True)
     np.dot(head.last.weight.T, second.T, logits)
-    for place in range(len(logits)):
-        row, bias = logits[place], head.last.bias[place]
+    for atom in range(len(logits)):
+        row, bias = logits[atom], head.last.bias[atom]
         for pair in range(number):
             row[pair] += bias
     return logits.reshape(pairs.names.shape[1], head.supports.shape[1], number)
@@ -273,8 +273,8 @@ def _add_means(logits, supports, images, means):
     for pair in range(len(total)):
         total[pair] = np.float32(1.0) / (total[pair] * np.float32(images))
     for support in range(len(supports)):
-        for place in range(len(logits)):
-            row, value, mean = logits[place], supports[support, place], means[support]
+        for atom in range(len(logits)):
+            row, value, mean = logits[atom], supports[support, atom], means[support]
             for pair in range(len(row)):
                 mean[pair] += row[pair] * value * total[pair]
 
@@ -283,15 +283,15 @@ def _add_means(logits, supports, images, means):
 def _exponentials(numbers):
     """Exponentials of numbers <= 0, in place; the compiler vectorises this loop, but not np.exp."""
     power = np.empty(len(numbers), np.int32)
-    for place in range(len(numbers)):
-        number = max(numbers[place], _LOWEST)
+    for index in range(len(numbers)):
+        number = max(numbers[index], _LOWEST)
         halvings = np.int32(number / _LOG2 - np.float32(0.5))  # exp(x) = 2 ** halvings * exp(rest), |rest| < 0.35
         rest = number - np.float32(halvings) * _LOG2
         series = np.float32(1 / 5040)
         for factor in (1 / 720, 1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0):
             series = series * rest + np.float32(factor)
-        numbers[place] = series
-        power[place] = (halvings + np.int32(127)) << np.int32(23)  # these bits are 2 ** halvings
+        numbers[index] = series
+        power[index] = (halvings + np.int32(127)) << np.int32(23)  # these bits are 2 ** halvings
     scale = power.view(np.float32)
-    for place in range(len(numbers)):
-        numbers[place] *= scale[place]
+    for index in range(len(numbers)):
+        numbers[index] *= scale[index]

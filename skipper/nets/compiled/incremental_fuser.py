@@ -15,7 +15,7 @@ from skipper.runtime.threads import run_parallel
 from skipper.types import Array
 
 BLOCK = 8  # environments for which a thread of their own pays
-MOST_CHANGES = 8  # cells; a scene that changed more is computed anew
+MOST_CHANGES = 8  # cells; a scene that changed more is computed again
 
 
 class Scenes(NamedTuple):
@@ -80,24 +80,24 @@ def _update(environments, words, codes, parts, scenes, cells, height):
     for row in range(len(environments)):
         before, now, context = scenes.words[environments[row]], words[row], scenes.context[environments[row]]
         number = _touch(before, now, parts, context, touched, fresh, height)
-        for place in range(codes.shape[1]):
-            described = scenes.described[codes[row, place]]
-            _difference(described, context, fresh, touched[:number], change[place * number : (place + 1) * number])
+        for column in range(codes.shape[1]):
+            described = scenes.described[codes[row, column]]
+            _difference(described, context, fresh, touched[:number], change[column * number : (column + 1) * number])
         count = codes.shape[1] * number
         np.dot(change[:count], folded, added[:count])
-        for place in range(codes.shape[1]):
-            kept = scenes.logits[environments[row], codes[row, place]]
+        for column in range(codes.shape[1]):
+            kept = scenes.logits[environments[row], codes[row, column]]
             for cell in range(size):
                 logits[cell] = kept[cell]
             for index in range(number):
                 cell = touched[index]
                 logits[cell] += parts.word[now[cell]] - parts.word[before[cell]]
-                _add_around(added[place * number + index], cell, logits, height)
+                _add_around(added[column * number + index], cell, logits, height)
             best = 0
             for cell in range(size):
                 if logits[cell] > logits[best]:
                     best = cell
-            cells[row, place] = best
+            cells[row, column] = best
 
 
 @kernel

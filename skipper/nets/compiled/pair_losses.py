@@ -22,13 +22,13 @@ def supports(head: nn.Module) -> bool:
 
 
 def pair_losses(
-    head: PairwiseHead, partial: Tensor, source: Tensor, target: Tensor, action: Tensor, aim: Tensor
+    head: PairwiseHead, partial: Tensor, source: Tensor, target: Tensor, action: Tensor, value: Tensor
 ) -> Tensor:
-    """(P,) losses of a head's histograms against scalars ``aim``; ``source`` and ``target`` index ``partial`` (M, D).
+    """(P,) losses of a head's histograms against scalars ``value``; ``source`` and ``target`` index ``partial`` (M, D).
 
     The same as ``losses.scalar_loss`` of the head's logits for these pairs and actions.
     """
-    columns = (source, target, action, aim)
+    columns = (source, target, action, value)
     assert len({column.shape for column in columns}) == 1, [tuple(column.shape) for column in columns]
     losses: Tensor = _PairLosses.apply(partial, *head.layers.parameters(), (*columns, head.support))
     return losses
@@ -37,7 +37,7 @@ def pair_losses(
 class _PairLosses(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, partial: Tensor, *arguments: Any) -> Tensor:
-        *layers, (source, target, action, aim, support) = arguments
+        *layers, (source, target, action, value, support) = arguments
         first, first_bias, second, second_bias, last, last_bias = layers
         width = partial.shape[1]
         of_source = torch.addmm(first_bias, partial, first[:, :width].T)
@@ -45,7 +45,7 @@ class _PairLosses(torch.autograd.Function):
         joined = torch.from_numpy(join_pairs(of_source.numpy(), of_target.numpy(), source.numpy(), target.numpy()))
         hidden = torch.addmm(second_bias, joined, second.T).relu_()
         logits = torch.addmm(last_bias, hidden, last.T)
-        losses, slope = _compare(logits.numpy(), action.numpy(), aim.numpy(), support.numpy())
+        losses, slope = _compare(logits.numpy(), action.numpy(), value.numpy(), support.numpy())
         context.save_for_backward(partial, first, second, last, joined, hidden, torch.from_numpy(slope))
         context.endpoints = source.numpy(), target.numpy()
         return torch.from_numpy(losses)
@@ -72,10 +72,10 @@ class _PairLosses(torch.autograd.Function):
 
 
 @kernel
-def _compare(logits, action, aim, support):
+def _compare(logits, action, target_value, support):
     """Losses (P,) of the histograms of ``action`` among ``logits`` (P, A * K), and their derivatives (P, A * K).
 
-    The loss is KL(target || histogram), where the target histogram is two-hot around a scalar of ``aim``.
+    The loss is KL(target || histogram), where the target histogram is two-hot around a scalar of ``target_value``.
     """
     bins, one = len(support), np.float32(1.0)
     losses, slope = np.empty(len(action), np.float32), np.zeros_like(logits)
@@ -83,20 +83,20 @@ def _compare(logits, action, aim, support):
         begin = action[pair] * bins
         given, derivative = logits[pair, begin : begin + bins], slope[pair, begin : begin + bins]
         highest, total = given.max(), np.float32(0.0)
-        for place in range(bins):
-            derivative[place] = np.exp(given[place] - highest)
-            total += derivative[place]
-        for place in range(bins):
-            derivative[place] /= total
+        for atom in range(bins):
+            derivative[atom] = np.exp(given[atom] - highest)
+            total += derivative[atom]
+        for atom in range(bins):
+            derivative[atom] /= total
         scale = highest + np.log(total)
-        value = min(max(aim[pair], support[0]), support[-1])
+        value = min(max(target_value[pair], support[0]), support[-1])
         right = min(max(np.searchsorted(support, value), 1), bins - 1)
         share = (value - support[right - 1]) / (support[right] - support[right - 1])
         losses[pair] = 0.0
-        for place, target in ((right - 1, one - share), (right, share)):
-            derivative[place] -= target
+        for atom, target in ((right - 1, one - share), (right, share)):
+            derivative[atom] -= target
             if target != 0.0:
-                losses[pair] += target * (np.log(target) - given[place] + scale)
+                losses[pair] += target * (np.log(target) - given[atom] + scale)
     return losses, slope
 
 
