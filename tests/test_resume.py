@@ -50,11 +50,11 @@ def test_differing_bytes_are_counted(tmp_path):
 
 def test_every_agent_is_killed_in_the_soak_test():
     killed = {setting.options[setting.options.index("--agent") + 1] for setting in SETTINGS.values()}
-    assert killed == set(KINDS)
+    assert killed == {name for name, kind in KINDS.items() if kind.preset.__module__.startswith("skipper.")}
 
 
 def test_a_second_process_and_another_configuration_are_refused_in_one_line(server, tmp_path):
-    command = MODELFREE.command(tmp_path)
+    command = MODELFREE._replace(steps=1_000_000).command(tmp_path)  # it must not end before the second one starts
     first = server.start(*command)
     while newest_step(tmp_path) < 0:
         assert first.poll() is None
