@@ -2,20 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from skipper.agents.registry import agent_kind
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.update_process import UpdaterProcess
 from skipper.benchmarks.machine import describe_machine
-from skipper.benchmarks.update import matmul_gflops
+from skipper.benchmarks.update import matmul_gflops, training_loop
 from skipper.config import RunConfig
-from skipper.envs.registry import find_family
 from skipper.runtime.threads import configure_threads, peak_memory_mb
-from skipper.training.loop import Loop
-from skipper.training.settings import supported
 
 WARM_UP = 2_000  # environment steps before the first update that counts
 
@@ -43,14 +38,8 @@ class Stopwatch:
 def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     """Environment steps, updates and pairs per second over ``seconds``, shares of time, and peak memory."""
     configure_threads(config.network_threads)
-    family = find_family(config.env)
-    spec = family.spec(config.world)
-    config, _ = supported(config, spec)
-    learner = agent_kind(config.agent).load().train(config, spec)
-    tasks = family.training_tasks(config.world, config.tasks, config.seed)
-    envs = family.vector_env(config.environments, tasks, config.world)
-    settings = replace(config.learning, learning_starts=WARM_UP)
-    loop = Loop(learner, envs, settings, config.seed, family.success)
+    loop = training_loop(config, learning_starts=WARM_UP)
+    learner, envs = loop.learner, loop.envs
     while loop.step < WARM_UP + 20 * config.learning.steps_per_update:
         loop.advance()
     watch = Stopwatch()

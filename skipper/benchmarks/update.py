@@ -77,19 +77,24 @@ def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict
     return {"ms": whole * 1e3, "gflop": gflop, "ceiling_gflops": ceiling, "gflops": reached, "share": reached / ceiling}
 
 
-def learner_with_experience(config: RunConfig) -> Learner:
-    """A learner with a few thousand stored transitions of its first, random, steps."""
+def training_loop(config: RunConfig, learning_starts: int) -> Loop:
+    """The loop of a run that starts to learn after ``learning_starts`` steps."""
     family = find_family(config.env)
     spec = family.spec(config.world)
     config, _ = supported(config, spec)
     learner = agent_kind(config.agent).load().train(config, spec)
     tasks = family.training_tasks(config.world, config.tasks, config.seed)
     envs = family.vector_env(config.environments, tasks, config.world)
-    settings = replace(config.learning, learning_starts=STEPS)
-    loop = Loop(learner, envs, settings, config.seed, family.success)
+    settings = replace(config.learning, learning_starts=learning_starts)
+    return Loop(learner, envs, settings, config.seed, family.success)
+
+
+def learner_with_experience(config: RunConfig) -> Learner:
+    """A learner with a few thousand stored transitions of its first, random, steps."""
+    loop = training_loop(config, learning_starts=STEPS)
     while loop.step < STEPS:
         loop.advance()
-    return learner
+    return loop.learner
 
 
 def bench_update(name: str, seconds: float) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from every_pair import TASKS, every_pair
 
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
 from skipper.config import HindsightConfig, NetworkConfig
 from skipper.envs.lava.family import environment_spec
-from skipper.envs.lava.tasks import tasks_from_text, training_tasks
+from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
@@ -20,27 +21,6 @@ from skipper.training.settings import configure
 from skipper.types import content_keys
 
 DEBUG = configure("debug", "skipper-regen")
-TASKS = tasks_from_text("A.#\n...\n.#G")
-
-
-def every_pair() -> tuple[Hindsight, np.ndarray]:
-    """All transitions of the world with all targets; and (cell, action, target) of each. State n is cell n."""
-    table = TASKS.table
-    rows = [
-        (cell, action, target)
-        for cell in range(9)
-        for action in range(4)
-        for target in range(9)
-        if not table.terminal[0, cell] and cell != target
-    ]
-    cell, action, target = np.array(rows).T
-    after = table.successor[0, cell, action].astype(np.int64)
-    reward = (after == table.goal[0]).astype(np.float32)
-    columns = (cell, after, target, action, reward, table.terminal[0, after], after == target)
-    states = torch.from_numpy(TASKS.observe(np.zeros(9, int), np.arange(9)))
-    unknown = torch.full((len(rows),), torch.inf)
-    tensors = (torch.from_numpy(column) for column in columns)
-    return Hindsight(states, torch.zeros(9, dtype=torch.int64), *tensors, unknown, -unknown), np.array(rows)
 
 
 def test_samples_become_three_states_each():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from every_pair import TASKS, every_pair
 
 from skipper.agents.optimizer import Optimizer
 from skipper.agents.skipper import update
@@ -13,13 +14,11 @@ from skipper.agents.skipper.update import estimator_losses
 from skipper.config import NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import UNREACHABLE, action_values, shortest_distances
-from skipper.envs.lava.tasks import tasks_from_text
 from skipper.losses import total_loss
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.heads import PairwiseHead, discount_support
 from skipper.nets.layers import seeded_initialisation
 
-TASKS = tasks_from_text("A.#\n...\n.#G")
 CONFIG = SkipperLearningConfig(learning_rate=3e-3)
 SMALL = NetworkConfig(embedding=8, partial_width=16, hidden=32)
 
@@ -28,26 +27,6 @@ def two_networks() -> tuple[EstimatorNetwork, EstimatorNetwork]:
     with seeded_initialisation(1):
         online, frozen = (EstimatorNetwork(SMALL, environment_spec(TASKS.world)) for _ in range(2))
     return online, frozen
-
-
-def every_pair() -> tuple[Hindsight, np.ndarray]:
-    """All transitions of the world with all targets; and (cell, action, target) of each. State n is cell n."""
-    table = TASKS.table
-    rows = [
-        (cell, action, target)
-        for cell in range(9)
-        for action in range(4)
-        for target in range(9)
-        if not table.terminal[0, cell] and cell != target
-    ]
-    cell, action, target = np.array(rows).T
-    after = table.successor[0, cell, action].astype(np.int64)
-    reward = (after == table.goal[0]).astype(np.float32)
-    columns = (cell, after, target, action, reward, table.terminal[0, after], after == target)
-    states = torch.from_numpy(TASKS.observe(np.zeros(9, int), np.arange(9)))
-    unknown = torch.full((len(rows),), torch.inf)
-    tensors = (torch.from_numpy(column) for column in columns)
-    return Hindsight(states, torch.zeros(9, dtype=torch.int64), *tensors, unknown, -unknown), np.array(rows)
 
 
 def images(batch: Hindsight) -> tuple[torch.Tensor, ...]:
