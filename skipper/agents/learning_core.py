@@ -15,6 +15,7 @@ from skipper.replay.all_pairs import Pairs
 from skipper.replay.episodes import Episode, EpisodeBuilder
 from skipper.replay.prioritized import PrioritizedSampler, Samples
 from skipper.replay.store import NO_TASK, EpisodeStore
+from skipper.replay.windows import Transitions
 from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, EnvironmentSpec, Transition
 
@@ -133,12 +134,23 @@ class SymmetricImages:
 
     def of_pairs(self, pairs: Pairs, period: int) -> Pairs:
         """Every task in one image per ``period``, so that there are few different states within a period."""
-        drawn = self._draw(TASK_IMAGES, np.random.default_rng([self._seed, period]))
-        which = drawn[pairs.task % TASK_IMAGES][pairs.episode]  # (M,)
+        which = self._of_tasks(pairs.task, period)[pairs.episode]  # (M,)
         return pairs._replace(
             observation=self._symmetries.images(pairs.observation, which),
             action=self._symmetries.actions[which[pairs.source], pairs.action],
         )
+
+    def of_windows(self, windows: Transitions, period: int) -> Transitions:
+        """As ``of_pairs``, for windows of transitions."""
+        which = self._of_tasks(windows.task, period)  # (M,)
+        return windows._replace(
+            observation=self._symmetries.images(windows.observation, which),
+            action=self._symmetries.actions[which[windows.source], windows.action],
+        )
+
+    def _of_tasks(self, task: Array, period: int) -> Array:
+        """The image in which each task is shown in this ``period``."""
+        return self._draw(TASK_IMAGES, np.random.default_rng([self._seed, period]))[task % TASK_IMAGES]
 
     def of_samples(self, samples: Samples, rng: np.random.Generator) -> Samples:
         """Each sample in a random image."""

@@ -1,15 +1,15 @@
 """Agents by name: their settings and presets, and how to build them for training and for acting."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from skipper.agents.baselines import OptimalAgent, RandomAgent
+from skipper.agents.modelfree.config import ModelFreeConfig, modelfree_preset
 from skipper.agents.skipper.config import VARIANTS, SkipperConfig, about, as_variant, check, skipper_preset
 from skipper.config import RunConfig, WorldConfig, nearest_name
-from skipper.presets import shared_preset
 from skipper.types import Agent, Array, EnvironmentSpec, Learner, oracle_of
 
 
@@ -52,7 +52,7 @@ class AgentKind:
 
 
 def _load_modelfree() -> Builders:
-    from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
+    from skipper.agents.modelfree.agent import ModelFreeAgent, play_modelfree
 
     return Builders(ModelFreeAgent, play_modelfree)
 
@@ -64,20 +64,9 @@ def _load_skipper() -> Builders:
     return Builders(SkipperAgent, play_skipper)
 
 
-# An agent without targets is only good near where it acted well, so it explores less; and it learns from few single
-# transitions at a time, which takes smaller steps.
-_MODELFREE_LEARNING: dict[str, dict[str, Any]] = {"fast": {"epsilon_end": 0.05, "learning_rate": 5e-4}}
-
-
-def _modelfree_preset(name: str, agent: str, env: str, world: WorldConfig) -> RunConfig:
-    shared = shared_preset(name)
-    learning = replace(shared.learning, **_MODELFREE_LEARNING.get(name, {}))
-    return replace(shared, agent=agent, env=env, world=world, learning=learning)
-
-
 _SKIPPER = AgentKind(SkipperConfig, skipper_preset, _load_skipper, as_variant, check, about)
 KINDS: dict[str, AgentKind] = {
-    "modelfree": AgentKind(RunConfig, _modelfree_preset, _load_modelfree),
+    "modelfree": AgentKind(ModelFreeConfig, modelfree_preset, _load_modelfree),
     **{name: _SKIPPER for name in VARIANTS if name != "skipper-oracle"},
 }
 

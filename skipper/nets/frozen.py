@@ -10,67 +10,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from skipper.config import PlannerConfig
-from skipper.nets.compiled import encoder_selector, fuser, heads
-from skipper.nets.compiled.encoder_selector import CompiledPartialStates
+from skipper.nets.compiled import fuser, heads
 from skipper.nets.compiled.fuser import CompiledFuser
 from skipper.nets.compiled.heads import CompiledHeads
 from skipper.nets.compiled.incremental_fuser import IncrementalFuser
 from skipper.nets.edge_cache import EdgeCache, StateEstimates
 from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.frozen_encoder import Encode, FrozenEncoder, WeightsWatch
 from skipper.nets.generator import CheckpointGenerator
 from skipper.nets.heads import Heads, PairEstimates, PlainHeads
 from skipper.nets.layers import observations_tensor
 from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, EnvironmentSpec, LazyEdges, Vertices
 
-PARTIAL_STATES = 16_384  # cached, for each image of the ensemble
 DESCRIPTIONS = 4096  # cached before the cache is emptied
-PLAIN_BATCH = 256  # states that a plain module encodes at a time, to limit memory
-
-Encode = Callable[[Tensor], Tensor]  # (M, W, H, C) to (M, D)
-
-
-class PartialStateCache:
-    """Partial states by the content of states."""
-
-    def __init__(self, width: int, capacity: int) -> None:
-        self._partial = np.zeros((capacity, width), np.float32)
-        self._index: dict[int, int] = {}
-
-    def clear(self) -> None:
-        """Forget all states."""
-        self._index = {}
-
-    def get(self, states: Tensor, encode: Encode) -> Tensor:
-        """(M, W, H, C) to (M, D); states that are not cached are encoded together."""
-        keys = content_hashes(states.flatten(1).numpy()).tolist()
-        new = {key: row for row, key in enumerate(keys) if key not in self._index}
-        if len(self._index) + len(new) > len(self._partial):  # full: begin again with these states
-            self._index, new = {}, {key: row for row, key in enumerate(keys)}
-        if len(new) > len(self._partial):  # too many to cache
-            return encode(states)
-        if new:
-            begin, all_new = len(self._index), len(new) == len(keys)
-            encoded = encode(states if all_new else states[list(new.values())])
-            self._partial[begin : begin + len(new)] = encoded.numpy()
-            self._index.update(zip(new, range(begin, begin + len(new)), strict=True))
-            if all_new:
-                return encoded
-        return torch.from_numpy(self._partial[[self._index[key] for key in keys]])
-
-    def state_dict(self) -> dict[str, Any]:
-        """All cached states."""
-        keys = np.array(list(self._index), np.int64)
-        return {"keys": keys, "partial": self._partial[: len(keys)].copy()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the cached states."""
-        self._index = {key: index for index, key in enumerate(state["keys"].tolist())}
-        self._partial[: len(self._index)] = state["partial"]
 
 
 class DescriptionCache:
@@ -125,7 +82,6 @@ class FrozenNetwork:
         self._ensemble = SymmetryEnsemble(spec.symmetries, ensemble)
         estimators, planning = network.estimators, config.planning
         self._modules = Heads(estimators.value, estimators.distance, estimators.reward, estimators.terminal)
-        self._compiled_encoder = encoder_selector.supports(estimators.partial)
         self._compiled_heads = heads.supports(self._modules)
         self._compiled_fuser = fuser.supports(network.generator)
         # The cache has no edges from states that the learned head calls terminal.
@@ -134,16 +90,15 @@ class FrozenNetwork:
         # A new scene costs the logits of all codes, which pays where many of them are soon needed again.
         frequent = planning.regenerate != "once" and 4 * planning.checkpoints >= 2**network.generator.bits
         self._incremental = self._caches_edges and frequent and self._compiled_fuser
-        self._partial_states = PartialStateCache(config.network.partial_width, ensemble * PARTIAL_STATES)
+        width = config.network.partial_width
+        self._encoder = FrozenEncoder(estimators.partial, width, caching=caching, images=ensemble)
         self._descriptions = DescriptionCache()
-        self._watch = _WeightsWatch(network)
+        self._watch = WeightsWatch(network)
         self._forget()
 
     def _forget(self) -> None:
         """Drop everything that was computed with other weights; it is computed again where it is needed."""
-        self._partial_states.clear()
         self._descriptions.clear()
-        self._encoder: Encode | None = None
         self._estimates: _Estimates | None = None
         self._edge_cache: EdgeCache | None = None
         self._fuser: CompiledFuser | CheckpointGenerator | None = None
@@ -158,17 +113,7 @@ class FrozenNetwork:
 
     def encode(self, states: Tensor) -> Tensor:
         """(M, W, H, C) to partial states sigma(s), (M, D), as ``PartialStates`` does."""
-        self._refresh()
-        return self._encode(states)
-
-    @torch.no_grad()
-    def _encode(self, states: Tensor) -> Tensor:
-        module = self.network.estimators.partial
-        if not self._caching:
-            return module(states)
-        if self._encoder is None:
-            self._encoder = CompiledPartialStates(module) if self._compiled_encoder else _in_batches(module)
-        return self._partial_states.get(states, self._encoder)
+        return self._encoder.encode(states)
 
     def describe(self, states: Array) -> Array:
         """(B, W, H, C) to partial descriptions (B,)."""
@@ -237,7 +182,7 @@ class FrozenNetwork:
             pairs: PairEstimates = PlainHeads(self._modules, discount, names, width)
             if self._compiled_heads:
                 pairs = CompiledHeads(self._modules, discount, names)
-            self._estimates = _Estimates(self._encode, pairs, self._ensemble)
+            self._estimates = _Estimates(self.encode, pairs, self._ensemble)
         return self._estimates
 
     def _pages(self) -> EdgeCache:
@@ -258,30 +203,14 @@ class FrozenNetwork:
     def state_dict(self) -> dict[str, Any]:
         """The cached states, which are part of a run: computed in other batches they may round differently."""
         self._refresh()
-        return {"partial": self._partial_states.state_dict(), "descriptions": self._descriptions.state_dict()}
+        return {"partial": self._encoder.state_dict(), "descriptions": self._descriptions.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the cached states; the network must have its weights already."""
         self._watch.note()
         self._forget()
-        self._partial_states.load_state_dict(state["partial"])
+        self._encoder.load_state_dict(state["partial"])
         self._descriptions.load_state_dict(state["descriptions"])
-
-
-class _WeightsWatch:
-    """Notices when a module learned or was given other weights."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self._weights = list(module.parameters())  # finding them takes longer than reading their versions
-        self.note()
-
-    def changed(self) -> bool:
-        """Whether any weight changed since ``note``."""
-        return [weight._version for weight in self._weights] != self._versions
-
-    def note(self) -> None:
-        """Take the weights as they are for unchanged."""
-        self._versions = [weight._version for weight in self._weights]
 
 
 class _Estimates:
@@ -321,7 +250,3 @@ def _endpoints(pairs: Array) -> tuple[Array, Array]:
     """Pairs of vertices (B, N, N) bool to their sources and targets, (P,) each, among all B * N."""
     problem, source, target = np.nonzero(pairs)
     return problem * pairs.shape[1] + source, problem * pairs.shape[1] + target
-
-
-def _in_batches(module: nn.Module) -> Encode:
-    return lambda states: torch.cat([module(batch) for batch in states.split(PLAIN_BATCH)])

@@ -6,6 +6,7 @@ import numpy as np
 
 from skipper.config import HindsightConfig
 from skipper.replay.store import NO_EPISODE, NO_TASK, EpisodeStore
+from skipper.replay.windows import draw_windows
 from skipper.runtime.jit import kernel
 from skipper.types import Array
 
@@ -27,7 +28,7 @@ class Pairs(NamedTuple):
     path_reward: Array  # (P,) float32, discounted reward collected until then; -inf where it does not
 
 
-class Windows(NamedTuple):
+class PairedWindows(NamedTuple):
     """What is paired: a window of transitions of each of E episodes, and further targets; in slots of the store."""
 
     first: Array  # (E,) start of the window
@@ -62,7 +63,7 @@ class AllPairsSampler:
 
     def sample(self, rng: np.random.Generator) -> Pairs:
         """All pairs of ``config.pair_episodes`` episodes; long ones are drawn more often."""
-        store, windows = self._store, self._draw_windows(rng)
+        store, windows = self._store, self._draw(rng)
         states = len(windows.first) * (self.config.pair_transitions + 1 + self.config.pair_targets)
         slots, episode = np.empty(states, np.int64), np.empty(states, np.int64)
         pairs = np.empty((states * self.config.pair_transitions, 4), np.int64)
@@ -92,16 +93,12 @@ class AllPairsSampler:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Nothing to load."""
 
-    def _draw_windows(self, rng: np.random.Generator) -> Windows:
+    def _draw(self, rng: np.random.Generator) -> PairedWindows:
         """Episodes, a window of transitions of each, and targets of it and of other episodes of its task."""
         store, config = self._store, self.config
-        episode = store.random_episodes(config.pair_episodes, rng)
+        drawn = draw_windows(store, config.pair_episodes, config.pair_transitions, config.pair_endings, rng)
+        episode = drawn.episode
         start, states, task = store.first[episode], store.states[episode], store.task[episode]
-        # Windows end with their episodes, where rewards and deaths are, or lie anywhere.
-        steps = np.minimum(config.pair_transitions, states - 1)
-        latest = states - 1 - steps
-        at_end = rng.random(len(episode)) < config.pair_endings
-        first = start + np.where(at_end, latest, rng.integers(latest + 1))
         # Further targets: of the whole episode, some of them replaced by states of other episodes of its task.
         targets = start[:, None] + rng.integers(states[:, None], size=(len(episode), config.pair_targets))
         replaced = rng.random(targets.shape) < config.other_episodes
@@ -109,7 +106,7 @@ class AllPairsSampler:
             other = store.another_of_task(episode[row], rng)
             if other != NO_EPISODE:
                 targets[row, column] = store.first[other] + rng.integers(store.states[other])
-        return Windows(first, steps, start + states - 1, task, targets)
+        return PairedWindows(drawn.first, drawn.steps, drawn.last, task, targets)
 
 
 @kernel

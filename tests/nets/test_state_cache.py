@@ -2,7 +2,8 @@ import numpy as np
 import torch
 
 from skipper.nets import frozen
-from skipper.nets.frozen import DescriptionCache, PartialStateCache
+from skipper.nets.frozen import DescriptionCache
+from skipper.nets.frozen_encoder import PartialStateCache
 
 STATES = torch.arange(9, dtype=torch.uint8).reshape(9, 1, 1, 1).expand(9, 2, 2, 1).contiguous()
 

@@ -1,0 +1,1 @@
+"""The model-free baseline: a distributional double DQN."""

@@ -1,0 +1,106 @@
+"""Windows of consecutive transitions of a few episodes, each state encoded once; not in the paper."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skipper.config import WindowConfig
+from skipper.replay.store import EpisodeStore
+from skipper.runtime.jit import kernel
+from skipper.types import Array
+
+
+class Windows(NamedTuple):
+    """A window of consecutive transitions of each of E episodes, in slots of the store."""
+
+    episode: Array  # (E,) numbers of the episodes
+    first: Array  # (E,) start of the window
+    steps: Array  # (E,) transitions in it
+    last: Array  # (E,) last state of the episode
+
+
+def draw_windows(
+    store: EpisodeStore, episodes: int, transitions: int, endings: float, rng: np.random.Generator
+) -> Windows:
+    """Windows of at most ``transitions``; a share of ``endings`` ends with its episode, where rewards and deaths are.
+
+    The others lie anywhere. Long episodes are drawn more often.
+    """
+    episode = store.random_episodes(episodes, rng)
+    start, states = store.first[episode], store.states[episode]
+    steps = np.minimum(transitions, states - 1)
+    latest = states - 1 - steps
+    at_end = rng.random(episodes) < endings
+    first = start + np.where(at_end, latest, rng.integers(latest + 1))
+    return Windows(episode, first, steps, start + states - 1)
+
+
+class Transitions(NamedTuple):
+    """P transitions among M distinct states, window by window, in the order of time."""
+
+    task: Array  # (M,) numbers that states of a task share
+    observation: Array  # (M, ...) each state once
+    source: Array  # (P,) into observation
+    next: Array  # (P,) into observation
+    action: Array  # (P,)
+    reward: Array  # (P,)
+    terminated: Array  # (P,) bool
+    collected: Array  # (P,) float32, the discounted reward of the episode from this transition to its end
+    continued: Array  # (P,) bool, whether the next transition follows this one in the same window
+
+
+class WindowSampler:
+    """Draws windows of transitions. Consecutive transitions share states, so few states make many transitions."""
+
+    def __init__(self, store: EpisodeStore, config: WindowConfig, discount: float) -> None:
+        """``discount`` is that of the rewards which an episode collects."""
+        self.config, self._store, self._discount = config, store, discount
+
+    def ready(self) -> bool:
+        """Whether an episode has ended."""
+        return len(self._store) > 0
+
+    def sample(self, rng: np.random.Generator) -> Transitions:
+        """All transitions of ``config.window_episodes`` windows."""
+        store, config = self._store, self.config
+        windows = draw_windows(store, config.window_episodes, config.window_transitions, config.window_endings, rng)
+        ends = np.cumsum(windows.steps)  # (E,) one past the last transition of each window
+        start = np.arange(ends[-1]) + np.repeat(windows.first - (ends - windows.steps), windows.steps)  # (P,) slots
+        # The distinct states of all windows.
+        slots = np.concatenate([start, windows.first + windows.steps])
+        _, index, inverse = np.unique(store.key[slots], return_index=True, return_inverse=True)
+        source = inverse[: len(start)]
+        # The next state is where the next transition starts, or the last state of the window.
+        after, continued = np.roll(source, -1), np.ones(len(start), bool)
+        after[ends - 1], continued[ends - 1] = inverse[len(start) :], False
+        owner = np.append(np.repeat(windows.episode, windows.steps), windows.episode)
+        return Transitions(
+            task=store.task[owner[index]],
+            observation=store.observations(slots[index]),
+            source=source,
+            next=after,
+            action=store.action[start].astype(np.int64),
+            reward=store.reward[start],
+            terminated=store.terminated[start],
+            collected=_collected(start, np.repeat(windows.last, windows.steps), store.reward, self._discount),
+            continued=continued,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: all state is in the store."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to load."""
+
+
+@kernel
+def _collected(start, last, reward, discount):
+    """(P,) discounted reward from the slots ``start`` (P,) to the end of their episodes, the slots ``last`` (P,)."""
+    found = np.zeros(len(start), np.float32)
+    for row in range(len(start)):
+        total = 0.0
+        for slot in range(last[row] - 1, start[row] - 1, -1):
+            total = reward[slot] + discount * total
+        found[row] = total
+    return found
