@@ -59,21 +59,6 @@ def return_target(reward: Tensor, terminal: Tensor, value_t: Tensor, discount: f
     return reward + torch.where(terminal, 0.0, discount * value_t)
 
 
-def window_bound(target: Tensor, reward: Tensor, continued: Tensor, collected: Tensor, discount: float) -> Tensor:
-    """One-step returns (P,) raised to the best return that can be read off the rest of the window and of the episode.
-
-    ``continued``: the next transition follows in the same window; ``collected``: the reward of the rest of the episode.
-    A transition is worth at least its reward and what the next one turns out to be worth, in a deterministic world.
-    """
-    assert target.shape == reward.shape == continued.shape == collected.shape
-    bound = target.maximum(collected).tolist()
-    rewards, follows = reward.tolist(), continued.tolist()
-    for index in range(len(bound) - 2, -1, -1):
-        if follows[index]:
-            bound[index] = max(bound[index], rewards[index] + discount * bound[index + 1])
-    return torch.tensor(bound, dtype=target.dtype)
-
-
 def terminal_loss(logits: Tensor, terminal: Tensor) -> Tensor:
     """(B, 2) logits against (B,) bool: cross-entropy (B,) (App. "Estimators")."""
     assert logits.shape == (*terminal.shape, 2), (logits.shape, terminal.shape)

@@ -222,8 +222,11 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         (["--agent", "optimall"], "did you mean 'optimal'"),
         (["--agent", "modelfree"], "must be trained first"),
         ([], "name an agent"),
-        (["--agent", "random", "--training"], "--training and --ensemble need the folder of a run"),
-        (["--agent", "random", "--ensemble", "8"], "--training and --ensemble need the folder of a run"),
+        (["--agent", "random", "--training"], "--training, --ensemble and --revisit-penalty need the folder of a run"),
+        (
+            ["--agent", "random", "--ensemble", "8"],
+            "--training, --ensemble and --revisit-penalty need the folder of a run",
+        ),
         ([str(PRETRAINED), "--ensemble", "9"], "must be 1 to 8"),
         (["somewhere"], "somewhere is not a run folder"),
         ([str(PRETRAINED), "--size", "8"], r"those of the run are \(12, 12, 2\), these options give \(8, 8, 2\)"),

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from skipper.agents.modelfree import ModelFreeAgent
-from skipper.config import LearningConfig, NetworkConfig, ReplayConfig
+from skipper.agents.modelfree.agent import ModelFreeAgent
+from skipper.agents.modelfree.config import ModelFreeLearningConfig
+from skipper.config import NetworkConfig, WindowConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
@@ -23,7 +24,7 @@ CONFIG = replace(
     environments=8,
     world=LavaConfig(6, 6, difficulty=0.4, max_steps=32),
     network=NetworkConfig(embedding=8, partial_width=32, hidden=64, scaled_start=True, pessimistic_heads=True),
-    learning=LearningConfig(
+    learning=ModelFreeLearningConfig(
         batch_size=32,
         steps_per_update=2,
         learning_starts=500,
@@ -33,7 +34,7 @@ CONFIG = replace(
         epsilon_steps=5_000,
         ema_decay=0.99,  # updates oscillate: without an average, some seeds depend on the last one
     ),
-    replay=ReplayConfig(capacity=20_000),
+    replay=WindowConfig(capacity=20_000),
 )
 
 

@@ -16,7 +16,8 @@ KILLS = {
     "skipper-regen, fast, updater process": 6,
     "skipper-once": 8,
     "skipper-regen, revisit penalty": 8,
-    "modelfree": 28,
+    "modelfree": 20,
+    "modelfree, windows": 8,
 }
 MODELFREE = SETTINGS["modelfree"]
 

@@ -82,7 +82,7 @@ class TableLearner(TableActor):
         self.rng.bit_generator.state = state["rng"]
 
 
-def play_table(config, spec, weights, rng, *, explain=False, ensemble=1) -> TableActor:
+def play_table(config, spec, weights, rng, *, explain=False) -> TableActor:
     return TableActor(spec, weights["table"], 0.0, rng)
 
 

@@ -24,12 +24,8 @@ class Play(Protocol):
         rng: np.random.Generator,
         *,
         explain: bool = False,
-        ensemble: int = 1,
     ) -> Agent:
-        """With ``explain``, decisions also hold what the agent attends to.
-
-        Estimates are means over ``ensemble`` symmetric images of each observation.
-        """
+        """With ``explain``, decisions also hold what the agent attends to."""
 
 
 class Builders(NamedTuple):

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
@@ -41,9 +41,12 @@ class Evaluate:
     with the run's networks."""
     env: str | None = None
     """Environment of a baseline; a run has its own."""
-    ensemble: int = 1
+    revisit_penalty: float | None = None
+    """Share of its value that an action, or an edge of a plan, loses for each earlier time that the episode took it in
+    the same state, against walking in circles; by default as the run has it. 0 turns it off."""
+    ensemble: int | None = None
     """Average a trained agent's estimates over this many symmetric images of each state. All 8 of a square grid make
-    fewer errors than one, for eight times the work."""
+    fewer errors than one, for eight times the work. By default as the run has it."""
     training: bool = False
     """Also play the tasks that the run was trained on, each once."""
     episodes: int = 1000
@@ -61,7 +64,8 @@ class Evaluate:
         if self.run_folder is None:
             env, name, results = self._baseline(str(self.agent))
         else:
-            loaded = load(self.run_folder, self.seed, self.agent, ensemble=self.ensemble)
+            aids: Any = {"revisit_penalty": self.revisit_penalty, "ensemble": self.ensemble}
+            loaded = load(self.run_folder, self.seed, self.agent, **aids)
             env, name, results = loaded.config.env, loaded.config.agent, self._trained(loaded)
         if self.json:
             print(json.dumps({level: summary._asdict() for level, summary in results.items()}, indent=2))
@@ -69,8 +73,8 @@ class Evaluate:
             Console().print(results_table({name: results}, find_family(env).set_kind))
 
     def _baseline(self, agent: str) -> tuple[str, str, dict[str, Summary]]:
-        if self.training or self.ensemble != 1:
-            raise ValueError("--training and --ensemble need the folder of a run")
+        if self.training or self.ensemble is not None or self.revisit_penalty is not None:
+            raise ValueError("--training, --ensemble and --revisit-penalty need the folder of a run")
         env = self.env or DEFAULT_FAMILY
         family = find_family(env)
         world = self.world.changed(family.world("paper"))

@@ -98,6 +98,7 @@ class FrozenNetwork:
 
     def _forget(self) -> None:
         """Drop everything that was computed with other weights; it is computed again where it is needed."""
+        self._encoder.clear()
         self._descriptions.clear()
         self._estimates: _Estimates | None = None
         self._edge_cache: EdgeCache | None = None
@@ -113,6 +114,7 @@ class FrozenNetwork:
 
     def encode(self, states: Tensor) -> Tensor:
         """(M, W, H, C) to partial states sigma(s), (M, D), as ``PartialStates`` does."""
+        self._refresh()
         return self._encoder.encode(states)
 
     def describe(self, states: Array) -> Array:

@@ -91,12 +91,16 @@ class FrozenEncoder:
         self._watch = WeightsWatch(module)
         self._encoder: Encode | None = None
 
+    def clear(self) -> None:
+        """Drop everything that was computed."""
+        self._cache.clear()
+        self._encoder = None
+
     def _refresh(self) -> None:
-        """Drop everything that was computed with other weights."""
+        """Drop what was computed with other weights."""
         if self._watch.changed():
             self._watch.note()
-            self._cache.clear()
-            self._encoder = None
+            self.clear()
 
     @torch.no_grad()
     def encode(self, states: Tensor) -> Tensor:

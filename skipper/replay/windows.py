@@ -46,7 +46,6 @@ class Transitions(NamedTuple):
     reward: Array  # (P,)
     terminated: Array  # (P,) bool
     collected: Array  # (P,) float32, the discounted reward of the episode from this transition to its end
-    continued: Array  # (P,) bool, whether the next transition follows this one in the same window
 
 
 class WindowSampler:
@@ -71,8 +70,8 @@ class WindowSampler:
         _, index, inverse = np.unique(store.key[slots], return_index=True, return_inverse=True)
         source = inverse[: len(start)]
         # The next state is where the next transition starts, or the last state of the window.
-        after, continued = np.roll(source, -1), np.ones(len(start), bool)
-        after[ends - 1], continued[ends - 1] = inverse[len(start) :], False
+        after = np.roll(source, -1)
+        after[ends - 1] = inverse[len(start) :]
         owner = np.append(np.repeat(windows.episode, windows.steps), windows.episode)
         return Transitions(
             task=store.task[owner[index]],
@@ -83,7 +82,6 @@ class WindowSampler:
             reward=store.reward[start],
             terminated=store.terminated[start],
             collected=_collected(start, np.repeat(windows.last, windows.steps), store.reward, self._discount),
-            continued=continued,
         )
 
     def state_dict(self) -> dict[str, Any]:

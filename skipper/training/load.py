@@ -1,7 +1,8 @@
 """A trained agent in two lines, without anything that only training needs."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from skipper.envs.registry import find_family
 from skipper.training.run_folder import read_config, read_weights
 from skipper.training.settings import supported
 from skipper.types import Agent, Array, EnvironmentSpec, Plan, TimeStep
+
+Config = TypeVar("Config", bound=RunConfig)
 
 
 @runtime_checkable
@@ -71,13 +74,18 @@ class LoadedAgent:
 
 
 def load(
-    path: str | Path, seed: int = 0, agent: str | None = None, *, explain: bool = False, ensemble: int = 1
+    path: str | Path,
+    seed: int = 0,
+    agent: str | None = None,
+    *,
+    explain: bool = False,
+    revisit_penalty: float | None = None,
+    ensemble: int | None = None,
 ) -> LoadedAgent:
     """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
 
     ``agent`` names another variant that plays with the networks of the run. With ``explain``, decisions also hold what
-    the agent attends to. Estimates are means over ``ensemble`` symmetric images of each observation, which reduces
-    errors and takes that many times the work.
+    the agent attends to. ``revisit_penalty`` and ``ensemble`` replace the run's settings of the same names.
     """
     path = Path(path)
     config = read_config(path)
@@ -85,11 +93,18 @@ def load(
     kind = agent_kind(config.agent)
     if agent is not None:
         config = as_variant(config, agent)
+    config = with_aids(config, revisit_penalty, ensemble)
     spec = find_family(config.env).spec(config.world)
     used, _ = supported(config, spec)
-    rng = np.random.default_rng(seed)
-    player = kind.load().play(used, spec, weights, rng, explain=explain, ensemble=ensemble)
+    player = kind.load().play(used, spec, weights, np.random.default_rng(seed), explain=explain)
     return LoadedAgent(config, spec, player)
+
+
+def with_aids(config: Config, revisit_penalty: float | None, ensemble: int | None) -> Config:
+    """The configuration with other decision-time aids, where they are given."""
+    given = {"revisit_penalty": revisit_penalty, "ensemble": ensemble}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return replace(config, decision=replace(config.decision, **changes))
 
 
 def as_variant(config: RunConfig, agent: str) -> RunConfig:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-SCHEMA = 2  # of the checkpoints that this version writes; version 0.1 wrote schema 1, without naming it
+import numpy as np
+
+SCHEMA = 3  # of the checkpoints that this version writes; version 0.1 wrote schema 1, without naming it
 
 State = dict[str, Any]
 
@@ -11,7 +13,17 @@ def migrate(state: State, schema: int) -> State:
     """The state of a checkpoint of an older ``schema`` as one of ``SCHEMA``; its arrays are not copied."""
     if not 1 <= schema <= SCHEMA:
         raise ValueError(f"checkpoints of schema {schema} cannot be read; readable: 1 to {SCHEMA}")
-    return {**state, "loop": _loop_from_1(state["loop"])} if schema == 1 else state
+    loop = state["loop"]
+    if schema < 2:
+        loop = _loop_from_1(loop)
+    if schema < 3:
+        loop = {**loop, "learner": _learner_from_2(loop["learner"])}
+    return {**state, "loop": loop}
+
+
+def _learner_from_2(learner: State) -> State:
+    """The model-free agent cached no partial states."""
+    return {"frozen": {"keys": np.empty(0, np.int64), "partial": np.empty((0, 0), np.float32)}} | learner
 
 
 def _loop_from_1(loop: State) -> State:

@@ -53,6 +53,11 @@ def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]
             changed: dict[str, Any] = {block: replace(cast(Any, settings), **{setting: False})}
             config = replace(config, **changed)
             notes.append(f"no {offer}: {offers_none}, so {block}.{setting} is off")
+    images = 1 if spec.symmetries is None else len(spec.symmetries.cells)
+    if config.decision.ensemble > images:
+        raise ValueError(
+            f"ensemble must be 1 to {images}, the number of symmetric images; got {config.decision.ensemble}"
+        )
     check = kind_of(config).check
     if check is not None:
         check(config, spec)

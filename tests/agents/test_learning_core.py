@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from skipper.agents.learning_core import WeightsEMA, named_rng
-from skipper.agents.modelfree import ModelFreeAgent
+from skipper.agents.modelfree.agent import ModelFreeAgent
 from skipper.agents.optimizer import contiguous_blocks
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.config import HindsightConfig
@@ -91,7 +91,8 @@ def test_the_average_follows_the_weights_and_forgets_the_beginning():
 
 
 def test_evaluation_and_saved_weights_are_those_of_the_average():
-    agent = ModelFreeAgent(replace(CONFIG, learning=replace(CONFIG.learning, ema_decay=0.99)), SPEC)
+    config = configure("debug", "modelfree")
+    agent = ModelFreeAgent(replace(config, learning=replace(config.learning, ema_decay=0.99)), SPEC)
     assert agent.core.evaluated is not agent.core.network
     with torch.no_grad():
         for weight in agent.core.evaluated.parameters():
@@ -102,5 +103,5 @@ def test_evaluation_and_saved_weights_are_those_of_the_average():
     best = agent.core.evaluated.expect(step.observation).argmax(-1)
     assert (best != agent.core.network.expect(step.observation).argmax(-1)).any()
     assert (agent.evaluator(np.random.default_rng(0)).act(step).action == best).mean() > 0.9
-    plain = ModelFreeAgent(CONFIG, SPEC).core
+    plain = ModelFreeAgent(config, SPEC).core
     assert plain.evaluated is plain.network

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skipper.agents.learning_core import SymmetricImages
-from skipper.agents.modelfree import ModelFreeAgent
+from skipper.agents.modelfree.agent import ModelFreeAgent
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.config import HindsightConfig
@@ -104,7 +104,7 @@ def test_updates_see_images(by_priority, with_all_pairs):
     assert 0.5 < np.mean(shares) < 1.0
 
 
-@pytest.mark.parametrize("kind", [SkipperAgent, ModelFreeAgent])
-def test_an_environment_without_symmetries_is_refused(kind):
+@pytest.mark.parametrize(("kind", "config"), [(SkipperAgent, CONFIG), (ModelFreeAgent, configure("fast", "modelfree"))])
+def test_an_environment_without_symmetries_is_refused(kind, config):
     with pytest.raises(ValueError, match="offers its symmetries"):
-        kind(CONFIG, SPEC._replace(symmetries=None))
+        kind(config, SPEC._replace(symmetries=None))

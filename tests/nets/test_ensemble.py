@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
+from skipper.agents.modelfree.agent import ModelFreeAgent, play_modelfree
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.policy import play_skipper
+from skipper.config import DecisionConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
@@ -80,7 +81,8 @@ def test_agents_choose_the_same_in_every_image(train, play):
     weights = train(config, SPEC).weights()
     seen, goal = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
     values = []
+    config = replace(config, decision=DecisionConfig(ensemble=IMAGES))
     for image in (0, 5):
-        actor = play(config, SPEC, weights, np.random.default_rng(0), ensemble=IMAGES)
+        actor = play(config, SPEC, weights, np.random.default_rng(0))
         values.append(actor.act(TimeStep(image_of(seen, image), image_of(goal, image), np.ones(4, bool))).values)
     np.testing.assert_allclose(values[0], values[1][:, SPEC.symmetries.actions[5]], rtol=1e-4)

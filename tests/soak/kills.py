@@ -28,6 +28,11 @@ REVISIT = (
     *("--ema-decay", "0.9"),
 )
 
+WINDOWS = (
+    *("--window-episodes", "4", "--window-endings", "0.5", "--return-bound", "--act-with-target-network"),
+    *("--symmetries", "--ema-decay", "0.99"),
+)
+
 
 class Setting(NamedTuple):
     """A run to be killed."""
@@ -54,6 +59,7 @@ SETTINGS = {
     ),
     "modelfree": Setting(("--agent", "modelfree"), 2000),
     "modelfree, endless tasks": Setting(("--agent", "modelfree", "--tasks", "0", "--symmetries"), 2000),
+    "modelfree, windows": Setting(("--agent", "modelfree", *WINDOWS), 2000),
     "modelfree, slip": Setting(("--agent", "modelfree", "--slip", "0.2", "--no-prioritized"), 2000),
 }
 

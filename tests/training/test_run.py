@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 import skipper
-from skipper.agents.modelfree import ModelFreeAgent, play_modelfree
+from skipper.agents.modelfree.agent import ModelFreeAgent, play_modelfree
 from skipper.agents.registry import KINDS, Builders
 from skipper.training.progress import ProgressDisplay
 from skipper.training.run import Silence, Stop, train

@@ -10,14 +10,14 @@ from skipper.agents.exploration import EpsilonGreedy, RevisitPenalty, explore, l
 from skipper.agents.learning_core import LearningCore, load_module_state, module_state, named_rng
 from skipper.agents.modelfree.config import ModelFreeConfig
 from skipper.config import NetworkConfig
-from skipper.losses import return_target, scalar_loss, weighted_mean, window_bound
+from skipper.losses import return_target, scalar_loss, weighted_mean
 from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.frozen_encoder import FrozenEncoder
 from skipper.nets.heads import PairwiseHead, unit_support
 from skipper.nets.layers import observations_tensor, seeded_initialisation
 from skipper.nets.selector import PartialStates
 from skipper.replay.prioritized import PrioritizedSampler
-from skipper.replay.windows import Transitions, WindowSampler
+from skipper.replay.windows import WindowSampler
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
 
 
@@ -106,10 +106,7 @@ class ModelFreeAgent:
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The evaluated network, nearly greedy, with its own random stream."""
-        revisits = _revisits(self.config, self.spec)
-        return EpsilonGreedy(
-            self.core.evaluated.expect, self.config.learning.epsilon_evaluation, rng, revisits=revisits
-        )
+        return _evaluated(self.core.evaluated, self.config, self.spec, rng)
 
     # Learning
 
@@ -153,7 +150,7 @@ class ModelFreeAgent:
         return {"loss": loss, "value": float(target.mean())}
 
     def _learn_windows(self, sampler: WindowSampler) -> dict[str, float]:
-        core, online = self.core, self.core.network
+        core, online, settings = self.core, self.core.network, self.config.learning
         # Sample windows of transitions, in symmetric images of their tasks.
         batch = sampler.sample(core.sample_rng)
         batch = core.images.of_windows(batch, core.target_updates) if core.images else batch
@@ -165,23 +162,14 @@ class ModelFreeAgent:
         with torch.no_grad():
             a_t = online.head.expectation(logits).argmax(-1)  # (M,)
             value_t = self._frozen.values(observation).gather(-1, a_t[:, None])[:, 0]  # (M,)
-        target = self._window_target(batch, value_t[after])  # (P,)
+        reward, terminated = torch.from_numpy(batch.reward), torch.from_numpy(batch.terminated)
+        target = return_target(reward, terminated, value_t[after], settings.task_discount)  # (P,)
+        # What the episode collected bounds them; not in the paper.
+        if settings.return_bound:
+            target = target.maximum(torch.from_numpy(batch.collected))
         # Distributional loss of the actions taken, and one gradient step.
         losses = scalar_loss(logits[source, action], target, online.head.support)  # (P,)
         return {"loss": core.online.step(losses.mean(), core.rate), "value": float(target.mean())}
-
-    def _window_target(self, batch: Transitions, value_t: Tensor) -> Tensor:
-        """(P,) returns, raised to what the episode proves possible."""
-        settings = self.config.learning
-        reward, terminated, collected, continued = (
-            torch.from_numpy(column) for column in (batch.reward, batch.terminated, batch.collected, batch.continued)
-        )
-        target = return_target(reward, terminated, value_t, settings.task_discount)
-        if settings.return_bound == "episode":
-            return target.maximum(collected)
-        if settings.return_bound == "window":
-            return window_bound(target, reward, continued, collected, settings.task_discount)
-        return target
 
     # Saving
 
@@ -213,29 +201,38 @@ def play_modelfree(
     rng: np.random.Generator,
     *,
     explain: bool = False,
-    ensemble: int = 1,
 ) -> Agent:
     """An agent that acts with saved weights and holds nothing that only training needs.
 
-    With ``explain``, decisions also hold the attention of the selector; values are means over an ``ensemble`` of
-    symmetric images.
+    With ``explain``, decisions also hold the attention of the selector.
     """
     with seeded_initialisation(0):  # overwritten below
         network = ValueNetwork(config.network, spec)
     load_module_state(network, weights)
-    attend = network.partial.attend if explain else None
-    images = SymmetryEnsemble(spec.symmetries, ensemble)
+    return _evaluated(network, config, spec, rng, explain=explain)
+
+
+def _evaluated(
+    network: ValueNetwork,
+    config: ModelFreeConfig,
+    spec: EnvironmentSpec,
+    rng: np.random.Generator,
+    *,
+    explain: bool = False,
+) -> EpsilonGreedy:
+    """A network as it is evaluated: nearly greedy, with the configured aids."""
+    aids = config.decision
+    images = SymmetryEnsemble(spec.symmetries, aids.ensemble)
 
     def expect(observation: Array) -> Array:
-        found = np.split(network.expect(images.images(observation)), ensemble)
+        found = np.split(network.expect(images.images(observation)), images.size)
         mean: Array = np.mean([images.renamed(each, image) for image, each in enumerate(found)], axis=0)
         return mean
 
     return EpsilonGreedy(
-        expect, config.learning.epsilon_evaluation, rng, revisits=_revisits(config, spec), attend=attend
+        expect,
+        config.learning.epsilon_evaluation,
+        rng,
+        revisits=RevisitPenalty(aids.revisit_penalty, spec) if aids.revisit_penalty else None,
+        attend=network.partial.attend if explain else None,
     )
-
-
-def _revisits(config: ModelFreeConfig, spec: EnvironmentSpec) -> RevisitPenalty | None:
-    penalty = config.decision.revisit_penalty
-    return RevisitPenalty(penalty, spec) if penalty else None

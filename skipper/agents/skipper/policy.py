@@ -203,18 +203,15 @@ def play_skipper(
     rng: np.random.Generator,
     *,
     explain: bool = False,
-    ensemble: int = 1,
 ) -> SkipperActor:
     """An agent that acts with saved weights, without anything that only training needs.
 
-    With ``explain``, decisions also hold the attention of the selector; estimates are means over an ``ensemble`` of
-    symmetric images.
+    With ``explain``, decisions also hold the attention of the selector.
     """
     with seeded_initialisation(0):  # any seed: all weights are replaced
         network = SkipperNetwork(config, spec)
     load_module_state(network, weights)
-    frozen = FrozenNetwork(network, config, spec, edge_cache=True, ensemble=ensemble)
-    policy = SkipperPolicy(frozen, config, spec, rng, explain=explain)
+    policy = evaluation_policy(network, config, spec, rng, explain=explain)
     return SkipperActor(policy, config.learning.epsilon_evaluation)
 
 
@@ -226,7 +223,13 @@ def untrained_skipper(config: SkipperConfig, spec: EnvironmentSpec, rng: np.rand
 
 
 def evaluation_policy(
-    network: SkipperNetwork, config: SkipperConfig, spec: EnvironmentSpec, rng: np.random.Generator
+    network: SkipperNetwork,
+    config: SkipperConfig,
+    spec: EnvironmentSpec,
+    rng: np.random.Generator,
+    *,
+    explain: bool = False,
 ) -> SkipperPolicy:
     """A policy as it is evaluated, with a network that does not learn meanwhile."""
-    return SkipperPolicy(FrozenNetwork(network, config, spec, edge_cache=True), config, spec, rng)
+    frozen = FrozenNetwork(network, config, spec, edge_cache=True, ensemble=config.decision.ensemble)
+    return SkipperPolicy(frozen, config, spec, rng, explain=explain)

@@ -6,8 +6,9 @@ import torch
 
 from skipper.agents.exploration import EpsilonGreedy
 from skipper.agents.learning_core import named_rng
-from skipper.agents.modelfree import ModelFreeAgent, ValueNetwork, play_modelfree
-from skipper.config import NetworkConfig, ReplayConfig
+from skipper.agents.modelfree.agent import ModelFreeAgent, ValueNetwork, play_modelfree
+from skipper.config import DecisionConfig, NetworkConfig, WindowConfig
+from skipper.losses import scalar_loss
 from skipper.nets.heads import PairwiseHead, distance_support
 from skipper.training.settings import configure
 from skipper.types import EnvironmentSpec, TimeStep, Transition
@@ -15,7 +16,7 @@ from skipper.types import EnvironmentSpec, TimeStep, Transition
 SPEC = EnvironmentSpec((4, 4, 2), (11, 6), 4, 10)
 DEBUG = configure("debug", "modelfree")
 CONFIG = replace(
-    DEBUG, environments=2, replay=ReplayConfig(capacity=100), learning=replace(DEBUG.learning, target_update_every=10)
+    DEBUG, environments=2, replay=WindowConfig(capacity=100), learning=replace(DEBUG.learning, target_update_every=10)
 )
 
 
@@ -62,13 +63,13 @@ def test_the_target_is_the_double_dqn_return(monkeypatch):
     expected = batch.reward + np.where(batch.terminated, 0.0, 0.99 * worth)
     assert 0.1 < batch.terminated.mean() < 0.9
     given = {}
-    real = __import__("skipper.agents.modelfree", fromlist=["scalar_loss"]).scalar_loss
+    real = __import__("skipper.agents.modelfree.agent", fromlist=["scalar_loss"]).scalar_loss
 
     def spy(logits, target, support):
         given["target"] = target.numpy()
         return real(logits, target, support)
 
-    monkeypatch.setattr("skipper.agents.modelfree.scalar_loss", spy)
+    monkeypatch.setattr("skipper.agents.modelfree.agent.scalar_loss", spy)
     agent.learn()
     np.testing.assert_allclose(given["target"], expected, rtol=1e-5)
 
@@ -174,13 +175,13 @@ def test_the_loss_is_weighted_per_sample_and_taken_actions_only_and_priorities_a
     sampler.update_priorities(np.arange(24), np.linspace(0.01, 5.0, 24))
     batch = sampler.sample(CONFIG.learning.batch_size, CONFIG.replay.beta, named_rng(CONFIG.seed, "sample"))
     seen = {}
-    real = __import__("skipper.agents.modelfree", fromlist=["scalar_loss"]).scalar_loss
+    real = __import__("skipper.agents.modelfree.agent", fromlist=["scalar_loss"]).scalar_loss
 
     def spy(logits, target, support):
         seen["logits"], seen["losses"] = logits.detach().clone(), real(logits, target, support)
         return seen["losses"]
 
-    monkeypatch.setattr("skipper.agents.modelfree.scalar_loss", spy)
+    monkeypatch.setattr("skipper.agents.modelfree.agent.scalar_loss", spy)
     monkeypatch.setattr(agent.core, "sample", lambda _: batch)
     with torch.no_grad():
         logits = agent.core.network(torch.from_numpy(batch.observation))
@@ -218,3 +219,84 @@ def test_copies_of_the_network_keep_their_rhythm_over_a_resume():
     assert (other.core.target_network.state_dict()["head.layers.0.weight"] == before).all()
     feed(other, steps=1)  # 20
     assert not (other.core.target_network.state_dict()["head.layers.0.weight"] == before).all()
+
+
+def windows_config(**learning):
+    return replace(
+        CONFIG,
+        learning=replace(CONFIG.learning, target_update_every=10_000, **learning),
+        replay=WindowConfig(capacity=100, window_episodes=6, window_transitions=2),
+    )
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_the_target_of_a_window_is_the_double_dqn_return_raised_to_what_the_episode_collected(monkeypatch, bound):
+    agent = ModelFreeAgent(windows_config(return_bound=bound), SPEC)
+    feed(agent)
+    with torch.no_grad():
+        for parameter in agent.core.target_network.parameters():
+            parameter.mul_(1.3)
+    batch = agent._sampler.sample(named_rng(CONFIG.seed, "sample"))  # the batch of the first update
+    seen = torch.from_numpy(batch.observation)
+    with torch.no_grad():
+        logits, chosen = agent.core.network(seen), agent.core.network.values(seen).argmax(-1)
+        worth = agent.core.target_network.values(seen)[torch.arange(len(seen)), chosen].numpy()[batch.next]
+    expected = batch.reward + np.where(batch.terminated, 0.0, 0.99 * worth)
+    if bound:
+        assert (batch.collected > expected + 0.05).any()
+        expected = np.maximum(expected, batch.collected)
+    given = {}
+
+    def spy(logits, target, support):
+        given["logits"], given["target"] = logits.detach(), target.numpy()
+        return scalar_loss(logits, target, support)
+
+    monkeypatch.setattr("skipper.agents.modelfree.agent.scalar_loss", spy)
+    agent.learn()
+    np.testing.assert_allclose(given["target"], expected, rtol=1e-4)
+    torch.testing.assert_close(given["logits"], logits[batch.source, batch.action])
+
+
+def test_learning_from_windows_fits_a_fixed_memory():
+    agent = ModelFreeAgent(windows_config(learning_rate=1e-2), SPEC)
+    assert not agent.ready()
+    feed(agent)
+    assert agent.ready()
+    losses = [agent.learn()["loss"] for _ in range(200)]
+    assert np.mean(losses[-20:]) < 0.3 * np.mean(losses[:20])
+
+
+def test_acting_with_the_target_network_waits_for_its_update():
+    agent = ModelFreeAgent(
+        replace(CONFIG, learning=replace(CONFIG.learning, act_with_target_network=True, target_update_every=10_000)),
+        SPEC,
+    )
+    seen = observation(np.random.default_rng(0), 50)
+    step = TimeStep(seen, seen, np.ones(50, bool))
+    before = agent.act(step).values
+    with torch.no_grad():
+        for parameter in agent.core.network.parameters():
+            parameter.mul_(1.3)
+    np.testing.assert_allclose(agent.act(step).values, before)
+    agent.core.target_network.load_state_dict(agent.core.network.state_dict())
+    np.testing.assert_allclose(agent.act(step).values, agent.core.network.expect(seen), rtol=1e-4)
+
+
+def test_a_bound_of_the_return_needs_windows_and_a_deterministic_world():
+    with pytest.raises(ValueError, match="return_bound needs window_episodes"):
+        replace(CONFIG, learning=replace(CONFIG.learning, return_bound=True))
+    slippery = configure("fast", "modelfree", world=replace(CONFIG.world, slip=0.1))
+    assert not slippery.learning.return_bound
+    assert configure("fast", "modelfree").learning.return_bound
+
+
+def test_evaluation_uses_the_aids():
+    seen = observation(np.random.default_rng(0), 50)
+    first, later = (TimeStep(seen, seen, np.full(50, begins)) for begins in (True, False))
+    for penalty, stays in ((0.0, True), (1.0, False)):
+        agent = ModelFreeAgent(replace(CONFIG, decision=DecisionConfig(revisit_penalty=penalty)), SPEC)
+        for player in (
+            agent.evaluator(np.random.default_rng(0)),
+            play_modelfree(agent.config, SPEC, agent.weights(), np.random.default_rng(0)),
+        ):
+            assert (player.act(first).action == player.act(later).action).all() == stays
