@@ -267,10 +267,8 @@ def test_learning_from_windows_fits_a_fixed_memory():
 
 
 def test_acting_with_the_target_network_waits_for_its_update():
-    agent = ModelFreeAgent(
-        replace(CONFIG, learning=replace(CONFIG.learning, act_with_target_network=True, target_update_every=10_000)),
-        SPEC,
-    )
+    settings = replace(CONFIG.learning, act_with_target_network=True, target_update_every=10_000)
+    agent = ModelFreeAgent(replace(CONFIG, learning=settings), SPEC)
     seen = observation(np.random.default_rng(0), 50)
     step = TimeStep(seen, seen, np.ones(50, bool))
     before = agent.act(step).values
@@ -295,8 +293,6 @@ def test_evaluation_uses_the_aids():
     first, later = (TimeStep(seen, seen, np.full(50, begins)) for begins in (True, False))
     for penalty, stays in ((0.0, True), (1.0, False)):
         agent = ModelFreeAgent(replace(CONFIG, decision=DecisionConfig(revisit_penalty=penalty)), SPEC)
-        for player in (
-            agent.evaluator(np.random.default_rng(0)),
-            play_modelfree(agent.config, SPEC, agent.weights(), np.random.default_rng(0)),
-        ):
+        loaded = play_modelfree(agent.config, SPEC, agent.weights(), np.random.default_rng(0))
+        for player in (agent.evaluator(np.random.default_rng(0)), loaded):
             assert (player.act(first).action == player.act(later).action).all() == stays
