@@ -161,8 +161,8 @@ def test_modelfree_trains_by_command_and_is_watched(tmp_path, monkeypatch, capsy
 class NoScene(ToyFamily):
     name = "no scene"
 
-    def spec(self, world: ToyConfig):
-        return super().spec(world)._replace(scene=None)
+    def spec(self, world: ToyConfig, tasks=None):
+        return super().spec(world, tasks)._replace(scene=None)
 
 
 def test_without_a_scene_skipper_refuses_and_modelfree_trains(tmp_path):
