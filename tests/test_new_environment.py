@@ -99,7 +99,7 @@ def test_the_trained_agent_acts_plans_and_plays(run):
 
 def test_commands_find_the_environment_of_a_run(run, tmp_path, monkeypatch, capsys):
     command("evaluate", str(run), "--episodes", "4", "--training", "--json", monkeypatch=monkeypatch)
-    assert {name: row["episodes"] for name, row in json.loads(capsys.readouterr().out).items()} == {
+    assert {name: row["episodes"] for name, row in json.loads(capsys.readouterr().out)["sets"].items()} == {
         "few": 4,
         "many": 4,
         "training": 4,

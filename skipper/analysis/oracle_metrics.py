@@ -122,8 +122,8 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     A vertex is delusional if it cannot be reached from the current state, an edge if it has no path at all. Errors of
     truncated distances are means over delusional edges: all of them, those from delusional vertices, and those to
     delusional vertices (paper, Fig. "once_50_envs_suppress"); edges between two delusional vertices count in both. The
-    target is optimal if it is also the best one among the kept vertices when all edges are true; this applies where true
-    edges lead to the goal.
+    target is optimal if it is also the best one among the kept vertices when all edges are true; this applies where
+    true edges lead to the goal.
     """
     true = Edges(*oracle.edges(problem.vertices.observation, discount))
     chosen, rows = problem.target, np.arange(len(problem.target))
