@@ -1,5 +1,6 @@
 """The ``skipper`` command line: it chooses the options that fit agent and environment, and runs the command."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +21,8 @@ from skipper.config import RunConfig
 from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family
 from skipper.training.run_folder import CONFIG, read_config
 from skipper.training.settings import configure
+
+BROKEN_PIPE = 128 + 13  # as shells report the signal SIGPIPE
 
 
 def chosen(arguments: list[str], option: str, default: str) -> str:
@@ -73,9 +76,8 @@ def commands(base: RunConfig, family: Family) -> Any:
     )
 
 
-def main() -> None:
+def run_command(arguments: list[str]) -> None:
     """Parse the command line and run it; a mistake in it is one line, not a traceback."""
-    arguments = sys.argv[1:]
     try:
         family = chosen_family(arguments)
         types = commands(base_config(arguments, family), family)
@@ -83,7 +85,24 @@ def main() -> None:
         description = "Skipper: agents that plan at decision time and generalise zero-shot."
         command: Any = tyro.cli(types, prog="skipper", description=description, config=options)
         command.run()
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError, MemoryError) as error:
         sys.exit(f"skipper: error: {error or type(error).__name__}")
     except KeyboardInterrupt:
         sys.exit(130)  # as shells report it
+
+
+def main() -> None:
+    """Run the command line; end quietly if nobody reads the output any more, as in ``skipper ... | head``."""
+    try:
+        try:
+            run_command(sys.argv[1:])
+        finally:
+            sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as end:
+        # Rich turns a broken pipe into an exit with another code.
+        if isinstance(end, SystemExit) and not isinstance(end.__context__, BrokenPipeError):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what the interpreter flushes at its end
+        sys.exit(BROKEN_PIPE)

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, get_args
 Strategy = Literal["episode", "future"]
 Regenerate = Literal["once", "trigger", "step"]
 OraclePart = Literal["edges", "rewards", "terminal", "vertices", "policy"]
+Split = Literal["evaluation", "tuning"]  # classes of unseen tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,9 +268,12 @@ class EvaluationConfig:
     """Environment steps between evaluations."""
     evaluation_episodes: int = 20
     """Tasks per evaluation set, and training tasks, per evaluation."""
+    split: Split = "evaluation"
+    """Unseen tasks to play: "tuning" for runs that settings are chosen by, "evaluation" for runs that are reported."""
 
     def __post_init__(self) -> None:
         check_positive(self, "evaluate_every", "evaluation_episodes")
+        check_choice("split", self.split, get_args(Split))
 
 
 @dataclass(frozen=True)
@@ -375,10 +379,3 @@ def nearest_name(what: str, name: str, available: Iterable[str]) -> str:
     nearest = get_close_matches(name, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     return f"unknown {what} {name!r:.80}; available: {', '.join(names)}{hint}"
-
-
-def sides(size: tuple[int, ...]) -> tuple[int, int]:
-    """Width and height from one or two numbers."""
-    if len(size) not in (1, 2):
-        raise ValueError(f"--size takes one or two numbers, got {len(size)}")
-    return size[0], size[-1]

@@ -65,7 +65,7 @@ class EnvironmentSpec(NamedTuple):
     longest: int  # steps of the longest episode
     state_key: Callable[[Array], Array] = content_keys  # (..., W, H, C) to (...,) int64, equal where states are
     scene: Scene | None = None  # where the environment can draw its agent elsewhere
-    examples: Array | None = None  # (B, W, H, C) typical observations, for initialisation that depends on data
+    examples: Array | None = None  # (B, W, H, C) seen in training, for initialisation that depends on data
     oracle: "Oracle | None" = None  # ground truth, where it is known
     symmetries: Symmetries | None = None  # where it has any
 

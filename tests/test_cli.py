@@ -22,10 +22,18 @@ def skipper(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_evaluation_as_json(monkeypatch, capsys):
     skipper("evaluate", "--agent", "optimal", "--episodes", "50", "--json", monkeypatch=monkeypatch)
     result = json.loads(capsys.readouterr().out)
-    assert list(result) == ["0.25", "0.35", "0.45", "0.55"]
-    for row in result.values():
-        assert set(row) == {"success", "low", "high", "episodes", "length", "deaths", "timeouts"}
+    assert result["about"] == {
+        "agent": "optimal",
+        "env": "lava",
+        "split": "evaluation",
+        "evaluation_seed": 0,
+        "episodes": 50,
+    }
+    assert list(result["sets"]) == ["0.25", "0.35", "0.45", "0.55"]
+    for row in result["sets"].values():
+        assert set(row) == {"success", "low", "high", "episodes", "length", "deaths", "timeouts", "outcomes"}
         assert (row["success"], row["episodes"], row["deaths"], row["timeouts"]) == (1.0, 50, 0.0, 0.0)
+        assert row["outcomes"] == 50 * "s"
         assert 0.9 < row["low"] < row["high"] == 1.0
 
 
@@ -41,10 +49,11 @@ def test_every_option_reaches_the_world(monkeypatch, capsys):
     def run(*options: str) -> dict[str, float]:
         fixed = ["--agent", "optimal", "--episodes", "200", "--difficulties", "0.4", "--json"]
         skipper("evaluate", *fixed, *options, monkeypatch=monkeypatch)
-        return json.loads(capsys.readouterr().out)["0.4"]
+        return json.loads(capsys.readouterr().out)["sets"]["0.4"]
 
     base = run()
     assert run("--seed", "1")["length"] != base["length"]
+    assert run("--split", "tuning")["length"] != base["length"]
     assert run("--size", "8")["length"] < base["length"] - 3
     assert run("--max-steps", "14")["timeouts"] > 0.3
     assert run("--slip", "0.2")["deaths"] > 0.05
@@ -100,7 +109,8 @@ def test_the_evaluation_set_to_watch_has_two_names_and_a_default(monkeypatch, tm
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--task", "-1"], "--task wants numbers from 0, got -1"),
+        (["--task", "-1"], "--task wants numbers from 0 to 9999, got -1"),
+        (["--task", "3", "999999999"], "--task wants numbers from 0 to 9999, got 3 999999999"),
         (["--each", "0"], "--each wants at least 1, got 0"),
         (["--png", "99"], "--png wants a step of the episode, 0 to "),
         (["--set", "hard"], "wanted a difficulty, such as 0.45, got 'hard'"),
@@ -122,7 +132,7 @@ def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):
     assert (config.preset, config.steps, config.learning.batch_size) == ("debug", 400, 8)
     assert (config.world.width, config.world.height, config.world.slip) == (6, 5, 0.1)
     skipper("evaluate", str(tmp_path), "--episodes", "10", "--json", monkeypatch=monkeypatch)
-    assert json.loads(capsys.readouterr().out)["0.45"]["episodes"] == 10
+    assert json.loads(capsys.readouterr().out)["sets"]["0.45"]["episodes"] == 10
     picture = tmp_path / "curves.png"
     skipper("plot", str(tmp_path), "--out", str(picture), monkeypatch=monkeypatch)
     assert picture.stat().st_size > 10_000
@@ -143,6 +153,7 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     assert found["replaced"]["all"]["0.45"]["success"] == 1.0
     assert found["replaced"]["nothing"]["0.35"]["episodes"] == 6
     assert found["truth"]["0.35"]["edges"]["1"]["pairs"] > 0
+    assert {"edge_error_from_delusional", "edge_error_to_delusional"} <= set(found["truth"]["0.35"]["plans"])
     monkeypatch.setenv("COLUMNS", "200")
     skipper("diagnose", str(tmp_path / "run"), *fewer, monkeypatch=monkeypatch)
     printed = capsys.readouterr().out
@@ -157,13 +168,13 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     played = {}
     for variant in ("skipper-once", "skipper-oracle"):
         skipper("evaluate", str(tmp_path / "run"), "--agent", variant, *few, monkeypatch=monkeypatch)
-        played[variant] = json.loads(capsys.readouterr().out)
+        played[variant] = json.loads(capsys.readouterr().out)["sets"]
     assert list(played["skipper-once"]) == ["0.35", "training"]
     assert played["skipper-oracle"]["training"]["success"] == 1.0
     assert played["skipper-oracle"]["training"]["episodes"] == 2  # each task once
     assert played["skipper-once"]["0.35"]["success"] < 1.0
     skipper("evaluate", str(tmp_path / "run"), "--ensemble", "4", *few, monkeypatch=monkeypatch)
-    assert json.loads(capsys.readouterr().out)["0.35"]["episodes"] == 7
+    assert json.loads(capsys.readouterr().out)["sets"]["0.35"]["episodes"] == 7
     other = ["--agent", "modelfree", "--preset", "debug", "--steps", "40"]
     skipper("train", *other, "--out", str(tmp_path / "mf"), monkeypatch=monkeypatch)
     with pytest.raises(SystemExit, match="'modelfree' does not plan"):
@@ -236,6 +247,7 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         (["--agent", "random", "--slip", "-0.5"], "possible: 0 to 1"),
         (["--agent", "random", "--difficulties", "0.99"], "leaves no path"),
         (["--agent", "random", "--episodes", "0"], "at least 1"),
+        (["--agent", "random", "--episodes", "999999999"], "at most 100,000 tasks per evaluation set"),
     ],
 )
 def test_mistakes_are_one_line(options, wanted, monkeypatch):
@@ -249,6 +261,22 @@ def test_unknown_options_are_refused_with_the_nearest_name():
     run = subprocess.run([program, "evaluate", "--episods", "3"], capture_output=True, text=True, check=False)
     assert run.returncode == 2
     assert "--episodes" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["evaluate", "--agent", "optimal", "--episodes", "5", "--json"],  # print
+        ["evaluate", "--agent", "optimal", "--episodes", "5"],  # rich
+    ],
+)
+def test_output_that_nobody_reads_ends_the_command_quietly(arguments):
+    program = Path(sys.executable).parent / "skipper"
+    with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        run.stdout.close()
+        assert run.stderr.read() == b""
+    assert run.returncode == 141
 
 
 def test_comparing_two_agents(monkeypatch, capsys, tmp_path):

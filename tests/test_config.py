@@ -41,6 +41,7 @@ from skipper.config import (
         (RunConfig, {"tasks": -1}),
         (RunConfig, {"seed": 10**23}),
         (EvaluationConfig, {"evaluate_every": 0}),
+        (EvaluationConfig, {"split": "train"}),
     ],
 )
 def test_impossible_values_are_refused(kind, fields):

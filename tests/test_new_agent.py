@@ -67,6 +67,6 @@ def test_its_settings_are_options_of_the_commands(tmp_path, monkeypatch, capsys)
     assert config.table == TableConfig(64, 0.25)
     capsys.readouterr()
     command("evaluate", out, "--episodes", "5", "--json", monkeypatch=monkeypatch)
-    assert json.loads(capsys.readouterr().out)["0.45"]["episodes"] == 5
+    assert json.loads(capsys.readouterr().out)["sets"]["0.45"]["episodes"] == 5
     with pytest.raises(SystemExit, match="'table' does not plan"):
         command("diagnose", out, monkeypatch=monkeypatch)

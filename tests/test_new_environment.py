@@ -99,7 +99,7 @@ def test_the_trained_agent_acts_plans_and_plays(run):
 
 def test_commands_find_the_environment_of_a_run(run, tmp_path, monkeypatch, capsys):
     command("evaluate", str(run), "--episodes", "4", "--training", "--json", monkeypatch=monkeypatch)
-    assert {name: row["episodes"] for name, row in json.loads(capsys.readouterr().out).items()} == {
+    assert {name: row["episodes"] for name, row in json.loads(capsys.readouterr().out)["sets"].items()} == {
         "few": 4,
         "many": 4,
         "training": 4,
@@ -161,8 +161,8 @@ def test_modelfree_trains_by_command_and_is_watched(tmp_path, monkeypatch, capsy
 class NoScene(ToyFamily):
     name = "no scene"
 
-    def spec(self, world: ToyConfig):
-        return super().spec(world)._replace(scene=None)
+    def spec(self, world: ToyConfig, tasks=None):
+        return super().spec(world, tasks)._replace(scene=None)
 
 
 def test_without_a_scene_skipper_refuses_and_modelfree_trains(tmp_path):

@@ -138,7 +138,7 @@ class ToyFamily(BasicFamily):
     set_kind = "level"
     pits = {"few": 1, "many": 3}
 
-    def spec(self, world: ToyConfig) -> EnvironmentSpec:
+    def spec(self, world: ToyConfig, tasks: ToyTasks | None = None) -> EnvironmentSpec:
         return EnvironmentSpec((world.side, world.side, 2), (3, 2), 3, world.max_steps, scene=ToyScene())
 
     def training_tasks(self, world: ToyConfig, count: int, seed: int) -> ToyTasks:

@@ -49,8 +49,10 @@ def estimate_truth(
 ) -> dict[str, Any]:
     """Absolute errors of the edges from random reachable states of every task to random free ones, by true distance.
 
-    Targets include unreachable states. Distances are capped at the largest that the estimator can express, so that the
-    error at "inf" is the L1 error of delusional edges.
+    Targets include unreachable states. Learned and true distances are truncated at the largest that the estimator can
+    express, as in the paper's figure of delusional edges, and discounts at the discount of that distance: certainty
+    that a target is farther away than that, or out of reach, is no error. Where moves slip, true discounts count walks
+    that fail as 0, which the estimator cannot express.
     """
     # Draw states; the last of every task is its goal.
     count = len(truth.starts())
@@ -68,12 +70,15 @@ def estimate_truth(
     sources = reachable[rows, drawn].reshape(count, states)
     sources[:, -1] = False
     counted = (true.distance > 0) & sources[:, :, None]
+    # Truncate, and compare.
     farthest = float(policy.config.network.bins)
-    capped = np.minimum(true.distance, farthest)
+    least = policy.config.learning.task_discount**farthest
+    distances = (np.minimum(edges.distance, farthest) for edges in (learned, true))
+    discounts = (np.maximum(edges.discount, least) for edges in (learned, true))
     return by_distance(
         true.distance[counted],
-        distance=abs(np.minimum(learned.distance, farthest) - capped)[counted],
-        discount=abs(learned.discount - true.discount)[counted],
+        distance=abs(np.subtract(*distances))[counted],
+        discount=abs(np.subtract(*discounts))[counted],
         reward=abs(learned.reward - true.reward)[counted],
     )
 
@@ -114,9 +119,11 @@ def walk_truth(policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator
 def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, discount: float) -> dict[str, Array]:
     """What is wrong with each of B solved problems, (B,) each; NaN where a question does not apply.
 
-    A vertex is delusional if it cannot be reached from the current state, an edge if it has no path at all. The target
-    is optimal if it is also the best one among the kept vertices when all edges are true; this applies where true
-    edges lead to the goal.
+    A vertex is delusional if it cannot be reached from the current state, an edge if it has no path at all. Errors of
+    truncated distances are means over delusional edges: all of them, those from delusional vertices, and those to
+    delusional vertices (paper, Fig. "once_50_envs_suppress"); edges between two delusional vertices count in both. The
+    target is optimal if it is also the best one among the kept vertices when all edges are true; this applies where
+    true edges lead to the goal.
     """
     true = Edges(*oracle.edges(problem.vertices.observation, discount))
     chosen, rows = problem.target, np.arange(len(problem.target))
@@ -125,7 +132,12 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     delusional = np.isinf(true.distance[:, CURRENT])
     edges = np.isinf(true.distance) & problem.kept[:, :, None] & problem.kept[:, None, :] & ~true.terminal[:, :, None]
     edges[:, :, CURRENT] = False  # plans do not use them, and they need not be estimated
-    error = np.where(edges, abs(config.max_distance - np.minimum(problem.edges.distance, config.max_distance)), 0.0)
+    error = config.max_distance - np.minimum(problem.edges.distance, config.max_distance)
+
+    def mean_error(which: Array) -> Array:  # (B, N, N) bool to (B,)
+        total: Array = np.where(which, error, 0.0).sum((1, 2))
+        return total / which.sum((1, 2))
+
     # Solve the same problem with true edges.
     kept = problem.vertices._replace(present=problem.kept)
     ideal = solve(kept, true, replace(config, oracle_parts=("edges",), prune_vertices=False))
@@ -134,7 +146,9 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
         return {
             "delusional_vertices": (imagined & delusional).sum(-1) / imagined.sum(-1),
             "delusional_target": np.where(chosen >= 0, delusional[rows, chosen], np.nan),
-            "delusional_edge_error": error.sum((1, 2)) / edges.sum((1, 2)),
+            "delusional_edge_error": mean_error(edges),
+            "edge_error_from_delusional": mean_error(edges & delusional[:, :, None]),
+            "edge_error_to_delusional": mean_error(edges & delusional[:, None, :]),
             "optimal_target": np.where(
                 worth.max(-1) > 0, (chosen >= 0) & (worth[rows, chosen] >= worth.max(-1) - TIE), np.nan
             ),

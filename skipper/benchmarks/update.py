@@ -80,10 +80,10 @@ def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict
 def training_loop(config: RunConfig, learning_starts: int) -> Loop:
     """The loop of a run that starts to learn after ``learning_starts`` steps."""
     family = find_family(config.env)
-    spec = family.spec(config.world)
+    tasks = family.training_tasks(config.world, config.tasks, config.seed)
+    spec = family.spec(config.world, tasks)
     config, _ = supported(config, spec)
     learner = agent_kind(config.agent).load().train(config, spec)
-    tasks = family.training_tasks(config.world, config.tasks, config.seed)
     envs = family.vector_env(config.environments, tasks, config.world)
     settings = replace(config.learning, learning_starts=learning_starts)
     return Loop(learner, envs, settings, config.seed, family.success)

@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from skipper.commands.options import RunArgument, WorldOptions, changed_world, default_world, evaluation_sets
+from skipper.commands.options import (
+    RunArgument,
+    SplitOption,
+    WorldOptions,
+    changed_world,
+    default_world,
+    evaluation_sets,
+)
 from skipper.commands.tables import changes_table, results_json
 from skipper.envs.registry import find_family
 
@@ -21,6 +28,7 @@ class Ablate:
     """Folder of a trained Skipper."""
     episodes: int = 100
     """Tasks per evaluation set."""
+    split: SplitOption = "evaluation"
     seed: int = 0
     """Decides the tasks and everything that happens in them."""
     json: bool = False
@@ -35,7 +43,7 @@ class Ablate:
 
         config = read_config(self.run_folder)
         world = changed_world(config, self.world)
-        sets = evaluation_sets(find_family(config.env), world, self.episodes, self.seed)
+        sets = evaluation_sets(find_family(config.env), world, self.episodes, self.seed, self.split)
         changed = ablate(load_with_oracle(self.run_folder, world), sets, self.seed)
         if self.json:
             print(json.dumps(results_json(changed), indent=2))

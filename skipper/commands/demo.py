@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from skipper.commands.options import evaluation_sets, has_screen, play_sets
+from skipper.commands.options import evaluation_sets, has_screen, play_sets, summaries
 from skipper.commands.tables import results_table
 from skipper.envs.registry import find_family
 from skipper.training.load import load
@@ -49,10 +49,10 @@ class Demo:
         )
         train_for(config, run, self.minutes)
         console.print(f"Playing {self.episodes} unseen tasks of each of {len(sets)} evaluation sets ...")
-        results = {agent: play_sets(agent, family, sets, self.seed) for agent in ("random", "optimal")}
+        results = {agent: summaries(play_sets(agent, family, sets, self.seed)) for agent in ("random", "optimal")}
         for name, folder in {"just now": run, "pretrained": self.trained}.items():
             if folder.exists():
-                results[name] = play_sets(load(folder, self.seed).agent, family, sets, self.seed)
+                results[name] = summaries(play_sets(load(folder, self.seed).agent, family, sets, self.seed))
         console.print(results_table(results, family.set_kind))
         shown = self.trained if self.trained.exists() else run
         hardest = family.evaluation_names(config.world)[-1]

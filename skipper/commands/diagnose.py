@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from skipper.commands.options import RunArgument, WorldOptions, changed_world, default_world, evaluation_sets
+from skipper.commands.options import (
+    RunArgument,
+    SplitOption,
+    WorldOptions,
+    changed_world,
+    default_world,
+    evaluation_sets,
+)
 from skipper.commands.tables import changes_table, errors_table, results_json
 from skipper.envs.registry import find_family
 
@@ -15,8 +22,8 @@ class Diagnose:
     """Find what limits a trained Skipper: ground truth replaces one learned part at a time.
 
     The first table shows success rates; in each row one part is replaced by the truth. True edges are not pruned by
-    length. The second table shows errors of distances and walks by true distance, and how often plans are delusional;
-    "inf" stands for targets that cannot be reached.
+    length. The second table shows errors of distances and walks by true distance, how often plans are delusional, and
+    how wrong the distances from and to delusional vertices are; "inf" stands for targets that cannot be reached.
 
     Example: skipper diagnose runs/first --episodes 100 --difficulties 0.35 0.55
     """
@@ -25,6 +32,7 @@ class Diagnose:
     """Folder of a trained Skipper."""
     episodes: int = 100
     """Tasks per evaluation set."""
+    split: SplitOption = "evaluation"
     seed: int = 0
     """Decides the tasks and everything that happens in them."""
     json: bool = False
@@ -39,7 +47,7 @@ class Diagnose:
         config = read_config(self.run_folder)
         world = changed_world(config, self.world)
         agent = load_with_oracle(self.run_folder, world)
-        sets = evaluation_sets(find_family(config.env), world, self.episodes, self.seed)
+        sets = evaluation_sets(find_family(config.env), world, self.episodes, self.seed, self.split)
         replaced, errors = substitute(agent, sets, self.seed), measure(agent, sets, self.seed)
         if self.json:
             print(json.dumps({"replaced": results_json(replaced), "truth": errors}, indent=2))

@@ -2,7 +2,8 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import tyro
@@ -11,16 +12,29 @@ from rich.console import Console
 from skipper.agents.registry import BASELINES
 from skipper.commands.options import (
     OptionalRunArgument,
+    SplitOption,
     WorldOptions,
     changed_world,
     default_world,
     evaluation_sets,
     play_sets,
+    summaries,
 )
 from skipper.commands.tables import results_table
 from skipper.envs.registry import DEFAULT_FAMILY, TaskSet, find_family
-from skipper.training.evaluate import TRAINING, Summary
-from skipper.training.load import LoadedAgent, load
+from skipper.training.evaluate import TRAINING, Episodes, summarise
+from skipper.training.load import load
+from skipper.training.run_folder import weights_identity
+
+TUNING_SEEDS = 20  # training and evaluation seeds below are for choosing settings
+SEEDS_NOTE = f"seeds 0 to {TUNING_SEEDS - 1} are for tuning; report from {TUNING_SEEDS} up"
+
+
+class Played(NamedTuple):
+    """What was played, and how it ended."""
+
+    about: dict[str, Any]  # agent and environment; of a run also seed, steps, weights and decision-time aids
+    sets: dict[str, Episodes]
 
 
 @dataclass(frozen=True)
@@ -28,7 +42,8 @@ class Evaluate:
     """Play unseen tasks of every evaluation set and print success rates with 95% intervals.
 
     Every task is played once. "steps" is the mean length of all episodes; success, deaths and timeouts are shares of
-    all episodes and sum to 1. A death is an episode that terminated without success.
+    all episodes and sum to 1. A death is an episode that terminated without success. Choose settings on the split
+    "tuning" and with seeds 0 to 19; report from the split "evaluation" and seeds from 20 up.
 
     Examples: skipper evaluate runs/first --episodes 400
               skipper evaluate --agent optimal --dynamics walls --difficulties 0.4 --json
@@ -51,46 +66,67 @@ class Evaluate:
     """Also play the tasks that the run was trained on, each once."""
     episodes: int = 1000
     """Tasks per evaluation set."""
+    split: SplitOption = "evaluation"
     seed: int = 0
     """Decides the tasks and everything that happens in them; another seed gives other tasks."""
     json: bool = False
-    """Print one JSON object, keyed by evaluation set, instead of the table."""
+    """Print one JSON object instead of the table: what was played, and for every evaluation set the results with one
+    letter per task: s success, d death, t timeout."""
     world: WorldOptions = field(default_factory=default_world)
 
     def run(self) -> None:
         """Print the table or the object."""
         if self.run_folder is None and self.agent is None:
             raise ValueError(f"name an agent: either a run folder, or --agent {' or '.join(BASELINES)}")
-        if self.run_folder is None:
-            env, name, results = self._baseline(str(self.agent))
-        else:
-            aids: Any = {"revisit_penalty": self.revisit_penalty, "ensemble": self.ensemble}
-            loaded = load(self.run_folder, self.seed, self.agent, **aids)
-            env, name, results = loaded.config.env, loaded.config.agent, self._trained(loaded)
+        played = self._baseline(str(self.agent)) if self.run_folder is None else self._trained(self.run_folder)
         if self.json:
-            print(json.dumps({level: summary._asdict() for level, summary in results.items()}, indent=2))
-        else:
-            Console().print(results_table({name: results}, find_family(env).set_kind))
+            print(json.dumps(self._object(played), indent=2))
+            return
+        console, about = Console(), played.about
+        console.print(results_table({about["agent"]: summaries(played.sets)}, find_family(about["env"]).set_kind))
+        if self.split == "evaluation" and min(self.seed, about.get("seed", self.seed)) < TUNING_SEEDS:
+            console.print(SEEDS_NOTE, highlight=False)
 
-    def _baseline(self, agent: str) -> tuple[str, str, dict[str, Summary]]:
-        if self.training or self.ensemble is not None or self.revisit_penalty is not None:
+    def _object(self, played: Played) -> dict[str, Any]:
+        """What --json prints; ``skipper compare`` reads it."""
+        tasks = {"split": self.split, "evaluation_seed": self.seed, "episodes": self.episodes}
+        return {
+            "about": played.about | tasks,
+            "sets": {
+                name: summarise(episodes)._asdict() | {"outcomes": episodes.outcomes}
+                for name, episodes in played.sets.items()
+            },
+        }
+
+    def _baseline(self, agent: str) -> Played:
+        if self.training or self._aids():
             raise ValueError("--training, --ensemble and --revisit-penalty need the folder of a run")
         env = self.env or DEFAULT_FAMILY
         family = find_family(env)
         world = self.world.changed(family.world("paper"))
-        sets = evaluation_sets(family, world, self.episodes, self.seed)
-        return env, agent, play_sets(agent, family, sets, self.seed)
+        sets = evaluation_sets(family, world, self.episodes, self.seed, self.split)
+        return Played({"agent": agent, "env": env}, play_sets(agent, family, sets, self.seed))
 
-    def _trained(self, loaded: LoadedAgent) -> dict[str, Summary]:
+    def _trained(self, run: Path) -> Played:
+        loaded = load(run, self.seed, self.agent, **self._aids())
         config = loaded.config
         if self.env not in (None, config.env):
             raise ValueError(f"the run is of the environment {config.env!r}, not of {self.env!r}")
         family, world = find_family(config.env), changed_world(config, self.world)
-        sets = evaluation_sets(family, world, self.episodes, self.seed)
+        sets = evaluation_sets(family, world, self.episodes, self.seed, self.split)
         if self.training:
             if not config.tasks:
                 raise ValueError("--training needs a run with fixed tasks; this one had a new task every episode")
             trained: TaskSet = family.training_tasks(world, config.tasks, config.seed)
             some = trained.subset(np.arange(min(self.episodes, len(trained))))
             sets |= {TRAINING: family.training_evaluation(world, some, len(some), self.seed)}
-        return play_sets(loaded.agent, family, sets, self.seed)
+        step, digest = weights_identity(run)
+        about: dict[str, Any] = {"agent": config.agent, "env": config.env, "seed": config.seed}
+        about |= {"steps": step, "weights": digest}
+        about |= vars(config.decision)
+        return Played(about, play_sets(loaded.agent, family, sets, self.seed))
+
+    def _aids(self) -> dict[str, Any]:
+        """The decision-time settings that were given."""
+        given = {"revisit_penalty": self.revisit_penalty, "ensemble": self.ensemble}
+        return {name: value for name, value in given.items() if value is not None}

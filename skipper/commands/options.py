@@ -10,15 +10,17 @@ import numpy as np
 import tyro
 
 from skipper.agents.registry import make_baseline
-from skipper.config import RunConfig
+from skipper.config import RunConfig, Split
 from skipper.envs.registry import DEFAULT_FAMILY, Family, TaskSet, find_family
-from skipper.training.evaluate import Summary, play, summarise
+from skipper.training.evaluate import Episodes, Summary, play, summarise
 from skipper.types import Agent
 
 Command = TypeVar("Command")
 
 RunArgument = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(name="run", metavar="RUN")]
 OptionalRunArgument = Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(name="run", metavar="RUN")]
+SplitOption = Annotated[Split, tyro.conf.arg(help="Unseen tasks to play: choose on tuning, report on evaluation.")]
+MOST_EPISODES = 100_000  # all tasks of a set are in memory and are played in lockstep
 # The parser takes the type from the default instance.
 WorldOptions = tyro.conf.OmitArgPrefixes[Any]
 
@@ -51,20 +53,29 @@ def changed_world(config: RunConfig, options: Any) -> Any:
     return world
 
 
-def evaluation_sets(family: Family, world: Any, count: int, seed: int) -> dict[str, TaskSet]:
+def evaluation_sets(
+    family: Family, world: Any, count: int, seed: int, split: Split = "evaluation"
+) -> dict[str, TaskSet]:
     """``count`` unseen tasks of every evaluation set, by its name."""
+    if count > MOST_EPISODES:
+        raise ValueError(f"--episodes wants at most {MOST_EPISODES:,} tasks per evaluation set, got {count:,}")
     names = family.evaluation_names(world)
-    return {name: family.evaluation_tasks(world, name, count, seed) for name in names}
+    return {name: family.evaluation_tasks(world, name, count, seed, split) for name in names}
 
 
-def play_sets(agent: Agent | str, family: Family, sets: dict[str, TaskSet], seed: int) -> dict[str, Summary]:
-    """Results on every set of tasks, of an agent or of the baseline with this name, built anew for every set."""
-    results = {}
+def play_sets(agent: Agent | str, family: Family, sets: dict[str, TaskSet], seed: int) -> dict[str, Episodes]:
+    """Episodes of every set of tasks, of an agent or of the baseline with this name, built anew for every set."""
+    played = {}
     for name, tasks in sets.items():
         rng = np.random.default_rng(seed)
         player = make_baseline(agent, family.spec(tasks.world), rng) if isinstance(agent, str) else agent
-        results[name] = summarise(play(player, family, tasks, seed))
-    return results
+        played[name] = play(player, family, tasks, seed)
+    return played
+
+
+def summaries(played: dict[str, Episodes]) -> dict[str, Summary]:
+    """Rates over the episodes of every set."""
+    return {name: summarise(episodes) for name, episodes in played.items()}
 
 
 def has_screen() -> bool:

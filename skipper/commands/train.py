@@ -5,7 +5,8 @@ from pathlib import Path
 
 import tyro
 
-from skipper.config import RunConfig, sides
+from skipper.config import RunConfig
+from skipper.envs.registry import sides
 
 
 @dataclass(frozen=True)

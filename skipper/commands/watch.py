@@ -16,6 +16,8 @@ from skipper.training.load import load
 if TYPE_CHECKING:
     from skipper.viewer.gallery import Gallery
 
+LAST_TASK = 9_999  # all tasks up to the highest number are drawn
+
 
 @dataclass(frozen=True)
 class Watch:
@@ -36,7 +38,7 @@ class Watch:
     set: Annotated[str | None, tyro.conf.arg(aliases=["--difficulty"])] = None
     """Evaluation set of the tasks, for the lava world a difficulty; by default one in the middle."""
     task: tuple[int, ...] = (0,)
-    """Numbers of the tasks to play, from 0."""
+    """Numbers of the tasks to play, 0 to 9999."""
     each: int | None = None
     """Instead of --task: this many successes, deaths and timeouts, as far as the first 400 tasks have them."""
     seed: int = 0
@@ -61,8 +63,9 @@ class Watch:
 
         if self.each is not None and self.each < 1:
             raise ValueError(f"--each wants at least 1, got {self.each}")
-        if not self.task or min(self.task) < 0:
-            raise ValueError(f"--task wants numbers from 0, got {' '.join(map(str, self.task)) or 'none'}")
+        if not self.task or not 0 <= min(self.task) <= max(self.task) <= LAST_TASK:
+            got = " ".join(map(str, self.task)) or "none"
+            raise ValueError(f"--task wants numbers from 0 to {LAST_TASK}, got {got}")
         loaded = load(self.run_folder, self.seed, self.agent, explain=True)
         shown = gallery(self.run_folder.resolve().name, loaded, self.set, self.task, self.each, seed=self.seed)
         for path in (self.out, self.json, self.gif):

@@ -106,8 +106,8 @@ class Family(Protocol):
     def world(self, preset: str) -> Any:
         """The world that a preset trains in."""
 
-    def spec(self, world: Any) -> EnvironmentSpec:
-        """What agents must know of the world before they act."""
+    def spec(self, world: Any, tasks: TaskSet | None = None) -> EnvironmentSpec:
+        """What agents must know of the world before they act; examples are of ``tasks``, or None: of the stream."""
 
     def training_tasks(self, world: Any, count: int, seed: int) -> TaskSet:
         """``count`` different training tasks; another seed gives another set."""
@@ -119,7 +119,10 @@ class Family(Protocol):
         """Names of the evaluation sets."""
 
     def evaluation_tasks(self, world: Any, name: str, count: int, seed: int, split: str = "evaluation") -> TaskSet:
-        """``count`` unseen tasks of the set ``name``; another seed gives other tasks."""
+        """``count`` unseen tasks of the set ``name``; another seed gives other tasks.
+
+        The tasks of the splits "evaluation" and "tuning" are disjoint where the family can promise it.
+        """
 
     def training_evaluation(self, world: Any, tasks: TaskSet | None, count: int, seed: int) -> TaskSet:
         """Training tasks as they are evaluated; None: ``count`` tasks of the stream."""
@@ -179,6 +182,13 @@ class BasicFamily:
     def about(self, world: Any) -> dict[str, str]:
         """Nothing to say."""
         return {}
+
+
+def sides(size: tuple[int, ...]) -> tuple[int, int]:
+    """Width and height from the one or two numbers of ``--size``."""
+    if len(size) not in (1, 2):
+        raise ValueError(f"--size takes one or two numbers, got {len(size)}")
+    return size[0], size[-1]
 
 
 def _lava() -> Family:

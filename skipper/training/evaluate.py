@@ -25,6 +25,11 @@ class Episodes(NamedTuple):
         """(N,) bool, truncated."""
         return ~(self.success | self.death)
 
+    @property
+    def outcomes(self) -> str:
+        """N letters, in the order of the tasks: s success, d death, t timeout."""
+        return "".join(np.select([self.success, self.death], ["s", "d"], "t").tolist())
+
 
 class Summary(NamedTuple):
     """Rates over N episodes, the success rate with its 95% Wilson interval."""
@@ -87,7 +92,7 @@ def play(agent: Agent, family: Family, tasks: TaskSet, seed: int) -> Episodes:
 
 
 def evaluate_learner(learner: Learner, config: RunConfig, training: TaskSet | None, step: int) -> dict[str, Summary]:
-    """Success on training tasks and on every set of unseen tasks, new ones at every ``step``.
+    """Success on training tasks and on every set of unseen tasks of the run's split, new ones at every ``step``.
 
     All randomness comes from streams that the run's seed and the step decide, none from the learner.
     """
@@ -98,7 +103,7 @@ def evaluate_learner(learner: Learner, config: RunConfig, training: TaskSet | No
     sample = training.subset(np.resize(rng.permutation(len(training)), count)) if training is not None else None
     sets = {TRAINING: family.training_evaluation(config.world, sample, count, seed)}
     for name in family.evaluation_names(config.world):
-        sets[name] = family.evaluation_tasks(config.world, name, count, seed)
+        sets[name] = family.evaluation_tasks(config.world, name, count, seed, config.evaluation.split)
     return {name: summarise(play(learner.evaluator(rng), family, tasks, seed)) for name, tasks in sets.items()}
 
 

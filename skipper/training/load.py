@@ -1,13 +1,14 @@
 """A trained agent in two lines, without anything that only training needs."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from skipper.agents.registry import KINDS, agent_kind
-from skipper.config import RunConfig
+from skipper.config import RunConfig, nearest_name
 from skipper.envs.registry import find_family
 from skipper.training.run_folder import read_config, read_weights
 from skipper.training.settings import supported
@@ -74,18 +75,13 @@ class LoadedAgent:
 
 
 def load(
-    path: str | Path,
-    seed: int = 0,
-    agent: str | None = None,
-    *,
-    explain: bool = False,
-    revisit_penalty: float | None = None,
-    ensemble: int | None = None,
+    path: str | Path, seed: int = 0, agent: str | None = None, *, explain: bool = False, **settings: Any
 ) -> LoadedAgent:
     """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
 
     ``agent`` names another variant that plays with the networks of the run. With ``explain``, decisions also hold what
-    the agent attends to. ``revisit_penalty`` and ``ensemble`` replace the run's settings of the same names.
+    the agent attends to. ``settings`` replace those of the run that matter when it decides: ``revisit_penalty`` and
+    ``ensemble``, and for an agent that plans those of its planning, such as ``replan``.
     """
     path = Path(path)
     config = read_config(path)
@@ -93,18 +89,22 @@ def load(
     kind = agent_kind(config.agent)
     if agent is not None:
         config = as_variant(config, agent)
-    config = with_aids(config, revisit_penalty, ensemble)
+    config = with_settings(config, settings)
     spec = find_family(config.env).spec(config.world)
     used, _ = supported(config, spec)
     player = kind.load().play(used, spec, weights, np.random.default_rng(seed), explain=explain)
     return LoadedAgent(config, spec, player)
 
 
-def with_aids(config: Config, revisit_penalty: float | None, ensemble: int | None) -> Config:
-    """The configuration with other decision-time aids, where they are given."""
-    given = {"revisit_penalty": revisit_penalty, "ensemble": ensemble}
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return replace(config, decision=replace(config.decision, **changes))
+def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
+    """The configuration with other settings of how a trained agent decides."""
+    blocks = {name: getattr(config, name) for name in ("decision", "planning") if hasattr(config, name)}
+    owner = {entry.name: name for name, block in blocks.items() for entry in fields(block)}
+    for name, value in settings.items():
+        if name not in owner:
+            raise ValueError(nearest_name(f"setting of {config.agent}", name, owner))
+        blocks[owner[name]] = replace(blocks[owner[name]], **{name: value})
+    return replace(config, **blocks)
 
 
 def as_variant(config: RunConfig, agent: str) -> RunConfig:

@@ -73,15 +73,14 @@ class Stop:
 class Run:
     """A run in progress: the loop, and everything that is measured, recorded and saved around it."""
 
-    def __init__(self, config: RunConfig, spec: EnvironmentSpec, folder: RunFolder, display: Display) -> None:
-        self.config, self.folder, self.display = config, folder, display
+    def __init__(
+        self, config: RunConfig, tasks: TaskSet | None, spec: EnvironmentSpec, folder: RunFolder, display: Display
+    ) -> None:
+        self.config, self.tasks, self.folder, self.display = config, tasks, folder, display
         configure_threads(config.network_threads)
-        family, world = find_family(config.env), config.world
         learner = agent_kind(config.agent).load().train(config, spec)
-        self.tasks: TaskSet | None = None
-        if config.tasks:
-            self.tasks = family.training_tasks(world, config.tasks, config.seed)
-        envs = family.vector_env(config.environments, self.tasks, world)
+        family = find_family(config.env)
+        envs = family.vector_env(config.environments, tasks, config.world)
         env_seed = int(np.random.default_rng([config.seed, *b"environments"]).integers(2**32))
         self.loop = Loop(learner, envs, config.learning, env_seed, family.success)
         self._updates: list[Mapping[str, float]] = []  # metrics that were not read yet
@@ -184,7 +183,9 @@ def train(config: RunConfig, out: Path, display: Display | None = None, stop: St
     """
     # Refuse what cannot run before anything is written.
     agent_kind(config.agent)
-    spec = find_family(config.env).spec(config.world)
+    family = find_family(config.env)
+    tasks = family.training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
+    spec = family.spec(config.world, tasks)
     used, notes = supported(config, spec)
     display = display or Silence()
     listen = stop is None
@@ -192,7 +193,7 @@ def train(config: RunConfig, out: Path, display: Display | None = None, stop: St
     with RunFolder(out, config) as folder:
         for note in notes:
             display.say(note)
-        run = Run(used, spec, folder, display)
+        run = Run(used, tasks, spec, folder, display)
         with closing(run.recorder):
             try:
                 if listen:

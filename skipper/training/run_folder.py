@@ -13,7 +13,7 @@ from skipper.config import RunConfig
 from skipper.schema import SCHEMA, content_hash, differences, digest, to_dict
 from skipper.training.migrate_state import migrate
 from skipper.training.settings import parse_config
-from skipper.training.state_file import DamagedFileError, read_state, write_atomically, write_state
+from skipper.training.state_file import DamagedFileError, array_digest, read_state, write_atomically, write_state
 from skipper.types import Array
 
 CONFIG, WEIGHTS, CHECKPOINTS = "config.json", "weights.safetensors", "checkpoints"
@@ -26,6 +26,13 @@ class Stamp(NamedTuple):
     config: RunConfig
     run: str
     schema: int
+
+
+class WeightsIdentity(NamedTuple):
+    """Which weights a run folder holds."""
+
+    step: int  # environment steps of their training
+    digest: str  # sixteen hexadecimal digits of their content, equal wherever the networks are
 
 
 class RunFolder:
@@ -160,15 +167,25 @@ def _json_text(entry: dict[str, Any]) -> str:
 
 def read_weights(path: Path) -> dict[str, Array]:
     """The weights of the run in a folder, which must be those of its configuration."""
+    weights: dict[str, Array] = _read_weights(path)["weights"]
+    return weights
+
+
+def weights_identity(path: Path) -> WeightsIdentity:
+    """The identity of the weights of the run in a folder."""
+    entry = _read_weights(path)
+    return WeightsIdentity(entry["step"], array_digest(entry["weights"])[:16])
+
+
+def _read_weights(path: Path) -> dict[str, Any]:
     entry = read_state(path / WEIGHTS, "weights")
     entry.pop("schema", 1)  # parameters have had the same names in all schemas
     _check_entry(path / WEIGHTS, "weights", entry, {"run": str, "step": int, "weights": dict})
     if entry["run"] != read_stamp(path).run:
         raise DamagedFileError(f"{path / WEIGHTS} belongs to another run than {path / CONFIG}")
-    weights: dict[str, Array] = entry["weights"]
-    if not all(isinstance(array, np.ndarray) for array in weights.values()):
+    if not all(isinstance(array, np.ndarray) for array in entry["weights"].values()):
         raise DamagedFileError(f"{path / WEIGHTS} holds something else than weights")
-    return weights
+    return entry
 
 
 def _check_entry(path: Path, kind: str, entry: dict[str, Any], wanted: dict[str, type]) -> None:

@@ -107,10 +107,15 @@ def _join(tree: Any, arrays: dict[str, Array]) -> Any:
     return tree
 
 
-def _digest(kind: str, tree: str, arrays: dict[str, Array]) -> str:
-    digest = hashlib.sha256(f"{kind}\n{tree}\n".encode())
+def array_digest(arrays: dict[str, Array], heading: str = "") -> str:
+    """64 hexadecimal digits of the names and contents of arrays, and of a text before them."""
+    digest = hashlib.sha256(heading.encode())
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.asarray(array, order="C").reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _digest(kind: str, tree: str, arrays: dict[str, Array]) -> str:
+    return array_digest(arrays, f"{kind}\n{tree}\n")

@@ -71,6 +71,15 @@ def test_true_edges_have_no_error_and_wrong_ones_the_error_they_were_given(monke
     assert wrong["inf"]["pairs"] > 0
 
 
+def test_certainty_that_a_target_is_out_of_reach_is_no_error(monkeypatch):
+    learned = policy()
+    hopeless = Edges(np.full((4, 24, 24), 16.0), np.full((4, 24, 24), 0.99**16), np.zeros((4, 24, 24)), None)
+    monkeypatch.setattr(learned, "edges", lambda vertices: hopeless)
+    found = estimate_truth(learned, TRUTH, np.random.default_rng(0))
+    assert found["inf"]["distance"] == found["inf"]["discount"] == 0.0
+    assert found["1"]["discount"] == pytest.approx(0.99 - 0.99**16)
+
+
 @pytest.mark.parametrize("slip", [0.0, 0.2])
 def test_the_optimal_walk_is_the_best_and_its_reach_is_that_of_rollouts(slip):
     tasks = training_tasks(replace(WORLD, slip=slip), 4, seed=0)
@@ -133,12 +142,24 @@ def test_a_deluded_plan_is_called_so():
     # Of the edges that do not exist (three into the pocket, four out of it), one is wrong by 14 steps; that from the
     # pocket to the current state does not count, since nobody plans with it.
     assert deluded["delusional_edge_error"] == pytest.approx(14 / 6)
+    assert deluded["edge_error_to_delusional"] == pytest.approx(14 / 3)
+    assert deluded["edge_error_from_delusional"] == 0.0
 
     vertices, edges = problem_with_a_pocket(np.inf)
     sane = plan_truth(solve(vertices, edges, config), oracle, config, 0.99)
     assert sane["delusional_target"] == 0.0
     assert sane["optimal_target"] == 1.0
     assert sane["delusional_edge_error"] == 0.0
+
+
+def test_errors_from_and_to_delusional_vertices_are_told_apart():
+    oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_observations=True)
+    vertices, edges = problem_with_a_pocket(np.inf)
+    edges.distance[0, 1, 2] = 5.0  # from the pocket, where no path leads out
+    found = plan_truth(solve(vertices, edges, config), oracle, config, 0.99)
+    assert found["edge_error_to_delusional"] == 0.0
+    assert found["edge_error_from_delusional"] == pytest.approx(11 / 3)
+    assert found["delusional_edge_error"] == pytest.approx(11 / 6)
 
 
 def test_a_plan_without_a_target_is_no_good_target():

@@ -1,4 +1,5 @@
 import pytest
+from toy_family import TOY
 
 from skipper.envs.registry import DEFAULT_FAMILY, FAMILIES, find_family, register_family
 
@@ -16,3 +17,15 @@ def test_a_family_is_loaded_when_it_is_needed(monkeypatch):
     assert loaded == []
     assert find_family("other").actions == ("east", "south", "west", "north")
     assert loaded == [1]
+
+
+@pytest.mark.parametrize("family", [find_family("lava"), TOY], ids=lambda family: family.name)
+def test_splits_have_other_tasks(family):
+    world, seen = family.world("paper"), {}
+    name = family.evaluation_names(world)[0]
+    for split in ("evaluation", "tuning"):
+        tasks = family.evaluation_tasks(world, name, 20, 0, split)
+        seen[split], _ = family.vector_env(20, tasks, world, one_each=True).reset(seed=0)
+    assert (seen["evaluation"] != seen["tuning"]).any()
+    again = family.evaluation_tasks(world, name, 20, 0)
+    assert (family.vector_env(20, again, world, one_each=True).reset(seed=0)[0] == seen["evaluation"]).all()

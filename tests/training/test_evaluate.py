@@ -34,6 +34,7 @@ def test_episodes_end_as_they_should():
     assert episodes.death.tolist() == [False, True, False]
     assert episodes.timeout.tolist() == [False, False, True]
     assert episodes.length.tolist() == [2, 1, 5]
+    assert episodes.outcomes == "sdt"
     assert agent.firsts[:2] == [[True] * 3, [False, True, False]]
 
 
@@ -153,3 +154,18 @@ def test_the_spread_of_difficulties_is_that_of_the_configuration():
         seen, _ = looked_at(40, difficulty_spread=spread)
         assert len({int((scenery_of(image)[0] == 9).sum()) for image in seen[2]}) >= counts
         assert (len({int((scenery_of(image)[0] == 9).sum()) for image in seen[2]}) == 1) == (spread == 0.0)
+
+
+@pytest.mark.parametrize("split", ["evaluation", "tuning"])
+def test_evaluation_during_training_takes_the_split_of_the_configuration(split, monkeypatch):
+    drawn, draw = [], LAVA.evaluation_tasks
+
+    def recorded(world, name, count, seed, split="evaluation"):
+        drawn.append(split)
+        return draw(world, name, count, seed, split)
+
+    monkeypatch.setattr(LAVA, "evaluation_tasks", recorded)
+    config = configure("debug", "modelfree", world=LavaConfig(8, 8))
+    config = replace(config, evaluation=replace(config.evaluation, evaluation_episodes=2, split=split))
+    evaluate_learner(Recorded(), config, training_tasks(config.world, 3, seed=0), 0)
+    assert drawn == 4 * [split]

@@ -13,6 +13,7 @@ from rich.console import Console
 import skipper
 from skipper.agents.modelfree.agent import ModelFreeAgent, play_modelfree
 from skipper.agents.registry import KINDS, Builders
+from skipper.envs.lava.family import LAVA, LavaFamily
 from skipper.training.progress import ProgressDisplay
 from skipper.training.run import Silence, Stop, train
 from skipper.training.run_folder import read_weights
@@ -325,3 +326,25 @@ def test_a_run_in_stages_is_interrupted_in_each_and_ends_as_if_it_was_not(tmp_pa
     found = [(record["step"], record["uncharged_steps"], record["stage"]) for record in records]
     assert found == [(0, 200, 0), (0, 400, 0), (0, 600, 0), (200, 600, 1), (400, 600, 1), (600, 600, 1), (800, 600, 1)]
     assert sorted(os.listdir(tmp_path / "parts" / "checkpoints"))[-1] == "step-000000001400.safetensors"
+
+
+@pytest.mark.parametrize("tasks", [0, 3])
+def test_initialisation_sees_the_tasks_of_the_run_and_no_others(tasks, tmp_path, monkeypatch):
+    seen = []
+
+    class Observer(ModelFreeAgent):
+        def __init__(self, config, spec):
+            seen.append(spec.examples)
+            super().__init__(config, spec)
+
+    observed = replace(KINDS["modelfree"], load=lambda: Builders(Observer, play_modelfree))
+    monkeypatch.setitem(KINDS, "modelfree", observed)
+    assert train(replace(SHORT, steps=20, tasks=tasks), tmp_path)
+    fixed = LAVA.training_tasks(SHORT.world, tasks, SHORT.seed) if tasks else None
+    wanted = fixed.observe(np.arange(tasks), fixed.table.start) if fixed else LAVA.spec(SHORT.world).examples
+    assert np.array_equal(seen[0], wanted)
+
+
+def test_loading_needs_no_training_tasks(whole, monkeypatch):
+    monkeypatch.delattr(LavaFamily, "training_tasks")
+    skipper.load(whole)

@@ -1,10 +1,11 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from skipper.training.run_folder import CONFIG, RunFolder, read_config, read_weights
+from skipper.training.run_folder import CONFIG, RunFolder, read_config, read_weights, weights_identity
 from skipper.training.settings import configure
 from skipper.training.state_file import DamagedFileError, write_state
 
@@ -142,6 +143,19 @@ def test_weights_must_belong_to_the_configuration(tmp_path):
     (tmp_path / "one" / "weights.safetensors").rename(tmp_path / "two" / "weights.safetensors")
     with pytest.raises(DamagedFileError, match="belongs to another run"):
         read_weights(tmp_path / "two")
+
+
+def test_equal_weights_have_the_same_identity_in_every_run(tmp_path):
+    weights = {"a": np.ones(2), "b": np.zeros(3)}
+    with RunFolder(tmp_path / "one", DEBUG) as one, RunFolder(tmp_path / "two", OTHER) as two:
+        one.save_weights(10, weights)
+        two.save_weights(20, weights)
+        first, second = (weights_identity(tmp_path / name) for name in ("one", "two"))
+        assert (first.step, second.step) == (10, 20)
+        assert first.digest == second.digest
+        assert re.fullmatch("[0-9a-f]{16}", first.digest)
+        one.save_weights(10, weights | {"b": np.ones(3)})
+    assert weights_identity(tmp_path / "one").digest != first.digest
 
 
 def test_a_changed_configuration_file_is_noticed(tmp_path):

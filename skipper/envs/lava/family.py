@@ -5,7 +5,6 @@ from typing import cast
 
 import numpy as np
 
-from skipper.config import sides
 from skipper.envs.lava.config import PRESETS, Dynamics, LavaConfig
 from skipper.envs.lava.layout import ACTIONS, AGENT, DX, DY, GREY
 from skipper.envs.lava.oracle import UNREACHABLE, LavaOracle, distances_from, optimal_path, reach_truth
@@ -13,11 +12,11 @@ from skipper.envs.lava.render import render_rgb
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import Tasks, TaskStream, evaluation_tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.envs.registry import BasicFamily, Board, TaskSet
+from skipper.envs.registry import BasicFamily, Board, TaskSet, sides
 from skipper.envs.symmetry import grid_symmetries
 from skipper.types import Array, EnvironmentSpec, Worlds
 
-EXAMPLES = 64
+EXAMPLES = 64  # at most, for initialisation that depends on data
 EMPTY_CELL, LAVA_CELL, WALL_CELL, GOAL_CELL = ".", "#", "W", "G"
 
 
@@ -120,16 +119,23 @@ class LavaFamily(BasicFamily):
         """The paper's world, or a tiny one for debugging."""
         return PRESETS.get(preset, LavaConfig())
 
-    def spec(self, world: LavaConfig) -> EnvironmentSpec:
-        """Shapes, words, actions, the agent's drawing, symmetries, and ground truth on request."""
-        examples = evaluation_tasks(world, world.difficulty, EXAMPLES, seed=0, spread=world.spread, split="stream")
+    def spec(self, world: LavaConfig, tasks: TaskSet | None = None) -> EnvironmentSpec:
+        """Shapes, words, actions, the agent's drawing, symmetries, and ground truth on request.
+
+        Examples are the starts of the first ``tasks``, or of tasks of the stream.
+        """
+        if tasks is None:
+            examples = evaluation_tasks(world, world.difficulty, EXAMPLES, seed=0, spread=world.spread, split="stream")
+        else:
+            examples = cast(Tasks, tasks)
+        shown = np.arange(min(EXAMPLES, len(examples)))
         return EnvironmentSpec(
             shape=(world.width, world.height, 2),
             vocabulary=(AGENT + 1, GREY + 1),
             actions=len(ACTIONS),
             longest=world.max_steps,
             scene=LavaScene(),
-            examples=examples.observe(np.arange(EXAMPLES), examples.table.start),
+            examples=examples.observe(shown, examples.table.start[shown]),
             oracle=LavaOracle(world),
             symmetries=grid_symmetries(world.width, world.height, np.stack([DX, DY], -1)),
         )

@@ -106,3 +106,15 @@ def test_options_change_what_they_name_and_nothing_else():
 def test_captions_mention_the_slip():
     assert LAVA.about(WORLD) == {}
     assert LAVA.about(replace(WORLD, slip=0.1))["slip"].startswith("0.1; true distances")
+
+
+def test_examples_are_starts_of_the_training_tasks():
+    examples = LAVA.spec(WORLD, TASKS).examples
+    assert (examples == TASKS.observe(np.arange(4), TASKS.table.start)).all()
+    many = training_tasks(LavaConfig(), 100, seed=0)
+    assert (LAVA.spec(LavaConfig(), many).examples == many.observe(np.arange(64), many.table.start[:64])).all()
+
+
+def test_without_fixed_tasks_examples_are_of_the_stream():
+    stream = evaluation_tasks(WORLD, WORLD.difficulty, 64, seed=0, spread=WORLD.spread, split="stream")
+    assert (LAVA.spec(WORLD).examples == stream.observe(np.arange(64), stream.table.start)).all()

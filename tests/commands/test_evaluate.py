@@ -1,0 +1,83 @@
+"""What is played, on which tasks, and what is said about it."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from skipper.cli import main
+from skipper.envs.lava.family import LAVA
+
+RUNS = Path(__file__).parents[2] / "pretrained"
+REGEN = str(RUNS / "skipper-regen-50")
+NOTE = "seeds 0 to 19 are for tuning; report from 20 up"
+
+
+def printed(*arguments: str, monkeypatch, capsys) -> str:
+    monkeypatch.setattr(sys, "argv", ["skipper", *arguments])
+    main()
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["evaluate", "ablate", "diagnose"])
+@pytest.mark.parametrize(("options", "split"), [([], "evaluation"), (["--split", "tuning"], "tuning")])
+def test_commands_play_the_split_that_they_are_asked_for(command, options, split, monkeypatch):
+    def recorded(world, name, count, seed, split="evaluation"):
+        raise ValueError(f"tasks of {split}")
+
+    monkeypatch.setattr(LAVA, "evaluation_tasks", recorded)
+    monkeypatch.setattr(sys, "argv", ["skipper", command, REGEN, *options])
+    with pytest.raises(SystemExit, match=f"tasks of {split}"):
+        main()
+
+
+def test_an_unknown_split_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["skipper", "evaluate", REGEN, "--split", "train"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "evaluation" in capsys.readouterr().err
+
+
+def test_the_object_of_a_run_says_which_networks_played_what(monkeypatch, capsys):
+    few = ["--episodes", "3", "--difficulties", "0.25", "--seed", "20", "--training", "--json"]
+    found = {}
+    for name, options in {"regen": [], "once": ["--agent", "skipper-once", "--ensemble", "2"]}.items():
+        arguments = ["evaluate", REGEN, *options, *few]
+        found[name] = json.loads(printed(*arguments, monkeypatch=monkeypatch, capsys=capsys))
+    weights = found["regen"]["about"].pop("weights")
+    assert re.fullmatch("[0-9a-f]{16}", weights)
+    assert found["regen"]["about"] == {
+        "agent": "skipper-regen",
+        "env": "lava",
+        "seed": 0,
+        "steps": 600_000,
+        "revisit_penalty": 0.5,
+        "ensemble": 1,
+        "split": "evaluation",
+        "evaluation_seed": 20,
+        "episodes": 3,
+    }
+    about = found["once"]["about"]
+    assert (about["agent"], about["weights"], about["ensemble"]) == ("skipper-once", weights, 2)
+    for row in found["regen"]["sets"].values():
+        rates = {letter: row["outcomes"].count(letter) / len(row["outcomes"]) for letter in "sdt"}
+        assert (row["success"], row["deaths"], row["timeouts"]) == tuple(rates.values())
+        assert row["episodes"] == len(row["outcomes"]) == 3
+    assert list(found["once"]["sets"]) == ["0.25", "training"]
+
+
+@pytest.mark.parametrize(
+    ("options", "noted"),
+    [
+        (["--agent", "random", "--seed", "19"], True),
+        (["--agent", "random", "--seed", "20"], False),
+        (["--agent", "random", "--seed", "3", "--split", "tuning"], False),
+        ([str(RUNS / "modelfree-50"), "--seed", "20"], True),  # trained with seed 0
+    ],
+)
+def test_the_table_says_which_seeds_are_for_tuning(options, noted, monkeypatch, capsys):
+    arguments = ["evaluate", *options, "--episodes", "2", "--difficulties", "0.25"]
+    assert (NOTE in printed(*arguments, monkeypatch=monkeypatch, capsys=capsys)) == noted
+    assert NOTE not in printed(*arguments, "--json", monkeypatch=monkeypatch, capsys=capsys)
