@@ -143,6 +143,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
     return found._asdict() | {
         "better": found.better._asdict(),
         "worse": found.worse._asdict(),
+        "difference": found.test.difference,
         "test": found.test._asdict(),
         "sets": {name: test._asdict() for name, test in found.sets.items()},
         "intervals": found.intervals._asdict() if found.intervals is not None else None,

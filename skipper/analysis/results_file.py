@@ -60,7 +60,7 @@ def read_run(path: Path, training: bool = False) -> Run:
     if missing := [key for key in REQUIRED if new and key not in about]:
         raise ValueError(f"{path} does not say {', '.join(missing)}; write it again with `skipper evaluate --json`")
     if new and not isinstance(about.get("weights"), str | None):
-        raise ValueError(f"{path} holds a digest of weights that is not text")
+        raise ValueError(f"{path} does not hold a digest of weights as text")
     for name, each in solved.items():
         if len(each) != episodes[name] or abs(each.mean() - success[name]) > 1e-9:
             raise ValueError(f"{path} contradicts itself: the outcomes of {name} do not give its success rate")

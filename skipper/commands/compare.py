@@ -12,7 +12,6 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from skipper.analysis.comparison import Comparison
-    from skipper.analysis.statistics import SeedTest
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,12 @@ class Compare:
     One run on a side: no test over seeds. One network against another on the same tasks: McNemar's exact test, about
     these two networks only.
 
-    "p" is two-sided (the agents differ), "p better" one-sided (the first is better). "seeds" is how many
+    "p" is two-sided (the agents differ), "p better" one-sided (the first is better). "seeds for power .8" is how many
     seeds of each agent a test needs that finds the measured difference four times out of five; "paper" is the entry
     that the paper's significance tables would have: that number by the paper's recipe, or NO. p-values of single sets
-    are not corrected for looking at several sets. "interval of t" follows from the test; "bootstrap" intervals resample
-    seeds and tasks, with tasks drawn alike for both sides where both played the same. docs/results.md says more.
+    are not corrected for looking at several sets. "from" and "to" limit the interval of the t-test; "bootstrap"
+    intervals resample seeds and tasks, with tasks drawn alike for both sides where both played the same.
+    docs/results.md says more.
 
     Example: skipper compare --better regen-20.json regen-21.json --worse modelfree-20.json modelfree-21.json
     """
@@ -82,7 +82,7 @@ def _sides_table(found: "Comparison") -> Table:
     intervals = found.intervals
     first = (None, None) if intervals is None else (intervals.mean_first, intervals.iqm_first)
     second = (None, None) if intervals is None else (intervals.mean_second, intervals.iqm_second)
-    table = Table("", "agent", "success of each run", "mean", "bootstrap", "IQM", "bootstrap", box=SIMPLE_HEAD)
+    table = Table("", "agent", "each run", "mean", "bootstrap", "IQM", "bootstrap", box=SIMPLE_HEAD)
     for name, side, (mean, middle) in (("better", found.better, first), ("worse", found.worse, second)):
         each = " ".join(f"{share:.3f}" for share in side.means)
         numbers = (f"{side.mean:.3f}", _interval(mean), f"{side.iqm:.3f}", _interval(middle))
@@ -91,26 +91,24 @@ def _sides_table(found: "Comparison") -> Table:
 
 
 def _tests_table(found: "Comparison") -> Table:
-    columns = ("set", "better", "worse", "difference", "interval of t", "p", "p better", "seeds", "paper")
-    table = Table(*columns, box=SIMPLE_HEAD)
-    for name, test in found.sets.items():
-        shares = (np.mean(side.success[name]) for side in (found.better, found.worse))
-        table.add_row(name, *(f"{share:.3f}" for share in shares), *_test_cells(test))
-    table.add_section()
-    table.add_row("mean", *(f"{side.mean:.3f}" for side in (found.better, found.worse)), *_test_cells(found.test))
+    """A column per evaluation set, and one for the mean over all of them."""
+    tests = [*found.sets.values(), found.test]
+    table = Table("", *found.sets, "mean", box=SIMPLE_HEAD)
+    for label, side in (("better", found.better), ("worse", found.worse)):
+        shares = [*(float(np.mean(share)) for share in side.success.values()), side.mean]
+        table.add_row(label, *(f"{share:.3f}" for share in shares))
+    table.add_row("difference", *(f"{test.difference:+.3f}" for test in tests))
+    for label, attribute in (("  from (95%)", "low"), ("  to", "high")):
+        limits = (getattr(test, attribute) for test in tests)
+        table.add_row(label, *("n/a" if limit is None else f"{limit:+.3f}" for limit in limits))
+    for label, attribute in (
+        ("p", "p_two_sided"),
+        ("p better", "p_one_sided"),
+        ("seeds for power .8", "seeds_for_power"),
+        ("paper", "paper"),
+    ):
+        table.add_row(label, *(_cell(getattr(test, attribute)) for test in tests))
     return table
-
-
-def _test_cells(test: "SeedTest") -> list[str]:
-    interval = None if test.low is None or test.high is None else (test.low, test.high)
-    ps = [_number(p) for p in (test.p_two_sided, test.p_one_sided)]
-    return [
-        f"{test.difference:+.3f}",
-        _interval(interval),
-        *ps,
-        _number(test.seeds_for_power),
-        str(test.paper or "n/a"),
-    ]
 
 
 def _statements(found: "Comparison") -> list[str]:
@@ -122,10 +120,10 @@ def _statements(found: "Comparison") -> list[str]:
         f"{networks}, {tasks}: {names[test.name] + ' over seeds' if test.t is not None else 'no t-test over seeds'}"
     ]
     if test.t is not None:
-        power = f"power with 20 seeds {_number(test.power_with_20_seeds)}"
+        power = f"power with 20 seeds {_cell(test.power_with_20_seeds)}"
         lines.append(f"t {test.t:.2f} with {test.df:.1f} degrees of freedom; {power}")
     if test.p_signs_two_sided is not None:
-        p, better = _number(test.p_signs_two_sided), _number(test.p_signs_one_sided)
+        p, better = _cell(test.p_signs_two_sided), _cell(test.p_signs_one_sided)
         lines.append(f"exact test by changing signs: p {p}, p better {better}")
     improvement, interval = f"{found.probability_of_improvement:.3f}", "n/a"
     lines.append(f"difference {test.difference:+.3f}")
@@ -137,7 +135,7 @@ def _statements(found: "Comparison") -> list[str]:
         first, second, p_value = found.mcnemar
         lines.append(
             f"McNemar's exact test, about these two networks only: {first} tasks solved by the first alone, {second} "
-            f"by the second alone, p {_number(p_value)}"
+            f"by the second alone, p {_cell(p_value)}"
         )
     return lines + [f"Note: {note}" for note in found.notes]
 
@@ -146,5 +144,5 @@ def _interval(interval: tuple[float, float] | None) -> str:
     return "n/a" if interval is None else f"{interval[0]:.3f}, {interval[1]:.3f}"
 
 
-def _number(number: float | None) -> str:
-    return "n/a" if number is None else f"{number:.3g}" if isinstance(number, float) else str(number)
+def _cell(value: float | str | None) -> str:
+    return "n/a" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
