@@ -82,11 +82,10 @@ def _sides_table(found: "Comparison") -> Table:
     intervals = found.intervals
     first = (None, None) if intervals is None else (intervals.mean_first, intervals.iqm_first)
     second = (None, None) if intervals is None else (intervals.mean_second, intervals.iqm_second)
-    table = Table("", "agent", "each run", "mean", "bootstrap", "IQM", "bootstrap", box=SIMPLE_HEAD)
+    table = Table("", "agent", "runs", "mean", "bootstrap", "IQM", "bootstrap", box=SIMPLE_HEAD)
     for name, side, (mean, middle) in (("better", found.better, first), ("worse", found.worse, second)):
-        each = " ".join(f"{share:.3f}" for share in side.means)
         numbers = (f"{side.mean:.3f}", _interval(mean), f"{side.iqm:.3f}", _interval(middle))
-        table.add_row(name, side.agent, each, *numbers)
+        table.add_row(name, side.agent, str(len(side.means)), *numbers)
     return table
 
 
@@ -112,32 +111,39 @@ def _tests_table(found: "Comparison") -> Table:
 
 
 def _statements(found: "Comparison") -> list[str]:
+    lines = []
+    for name, side in (("better", found.better), ("worse", found.worse)):
+        lines.append(f"{name}, each run: {' '.join(f'{share:.3f}' for share in side.means)}")
+    lines += _test_statements(found)
+    difference = improvement = None
+    if found.intervals is not None:
+        difference, improvement = found.intervals.difference, found.intervals.probability_of_improvement
+    lines.append(f"difference {found.test.difference:+.3f}, bootstrap {_interval(difference)}")
+    chance = f"{found.probability_of_improvement:.3f}"
+    lines.append(f"probability of improvement {chance}, bootstrap {_interval(improvement)}")
+    if found.mcnemar is not None:
+        first, second, p = found.mcnemar
+        lines.append(
+            f"McNemar's exact test, about these two networks only: {first} tasks solved by the first alone, {second} "
+            f"by the second alone, p {_cell(p)}"
+        )
+    return lines + [f"Note: {note}" for note in found.notes]
+
+
+def _test_statements(found: "Comparison") -> list[str]:
+    """Which test over seeds was made and why, and what the table does not show of it."""
+    test = found.test
     networks = "the same networks on both sides" if found.shared_networks else "different networks"
     tasks = {True: "the same tasks", False: "different tasks", None: "tasks unknown"}[found.shared_tasks]
-    names = {"Welch": "Welch's t-test", "paired": "paired t-test"}
-    test = found.test
-    lines = [
-        f"{networks}, {tasks}: {names[test.name] + ' over seeds' if test.t is not None else 'no t-test over seeds'}"
-    ]
+    name = {"Welch": "Welch's t-test over seeds", "paired": "paired t-test over seeds"}[test.name]
+    lines = [f"{networks}, {tasks}: {name if test.t is not None else 'no t-test over seeds'}"]
     if test.t is not None:
         power = f"power with 20 seeds {_cell(test.power_with_20_seeds)}"
         lines.append(f"t {test.t:.2f} with {test.df:.1f} degrees of freedom; {power}")
     if test.p_signs_two_sided is not None:
-        p, better = _cell(test.p_signs_two_sided), _cell(test.p_signs_one_sided)
-        lines.append(f"exact test by changing signs: p {p}, p better {better}")
-    improvement, interval = f"{found.probability_of_improvement:.3f}", "n/a"
-    lines.append(f"difference {test.difference:+.3f}")
-    if found.intervals is not None:
-        lines[-1] += f", bootstrap {_interval(found.intervals.difference)}"
-        interval = _interval(found.intervals.probability_of_improvement)
-    lines.append(f"probability of improvement {improvement}, bootstrap {interval}")
-    if found.mcnemar is not None:
-        first, second, p_value = found.mcnemar
-        lines.append(
-            f"McNemar's exact test, about these two networks only: {first} tasks solved by the first alone, {second} "
-            f"by the second alone, p {_cell(p_value)}"
-        )
-    return lines + [f"Note: {note}" for note in found.notes]
+        two_sided, one_sided = _cell(test.p_signs_two_sided), _cell(test.p_signs_one_sided)
+        lines.append(f"exact test by changing signs: p {two_sided}, p better {one_sided}")
+    return lines
 
 
 def _interval(interval: tuple[float, float] | None) -> str:
