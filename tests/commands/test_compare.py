@@ -66,10 +66,10 @@ def test_training_tasks_and_resamples_are_options(compare, runs):
     files = runs("skipper-regen", "ab", 0.9), runs("modelfree", "cd", 0.3)
     unseen, training = (json.loads(compare(*files, "--json", *options)) for options in ([], ["--training"]))
     assert (set(unseen["sets"]), set(training["sets"])) == ({"0.25", "0.55"}, {"training"})
-    again = json.loads(compare(*files, "--json", "--seed", "1"))
+    again = json.loads(compare(*files, "--json", "--seed", "1", "--resamples", "500"))
     assert again["test"] == unseen["test"]
-    assert again["intervals"]["difference"] == pytest.approx(unseen["intervals"]["difference"], abs=0.02)
-    assert again["intervals"]["difference"] != unseen["intervals"]["difference"]
+    assert again["intervals"]["difference"] == pytest.approx(unseen["intervals"]["difference"], abs=0.05)
+    assert again["intervals"] != unseen["intervals"]
     with pytest.raises(SystemExit, match="at least 100"):
         compare(*files, "--resamples", "5")
 
