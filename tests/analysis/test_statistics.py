@@ -133,8 +133,8 @@ def with_t(t: float, seeds: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_entries_of_the_papers_tables():
-    # The one-sided threshold .05 with 38 degrees of freedom is t = 1.686. Just above it more than 20 seeds are needed, as
-    # in some of the paper's entries: (1.66 + .85)^2 * 2 / .5376^2 = 43.6 with the quantiles of t for 86 degrees.
+    # One-sided .05 with 38 degrees of freedom is t = 1.686. Just above it more than 20 seeds are needed, as in some of
+    # the paper's entries: (1.66 + .85)^2 * 2 / .5376^2 = 43.6 with the quantiles of t for 86 degrees.
     assert welch(*with_t(1.68, 20)).paper == "NO"
     assert welch(*with_t(-5.0, 20)).paper == "NO"
     assert welch(*with_t(1.70, 20)).paper == 44
