@@ -13,6 +13,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "docs/paper_map.md",
     "docs/deviations.md",
+    "docs/results.md",
     "docs/run_folder.md",
     "docs/viewer.md",
 )

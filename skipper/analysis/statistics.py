@@ -1,95 +1,210 @@
-"""Is one agent better than another? Significance tests over tasks and over seeds."""
+"""Tests over training seeds, their power, and summaries of several runs.
 
-import json
+An observation is one training run: its success rate, in one evaluation set or as the mean over all of them.
+"""
+
 import math
-from itertools import combinations
-from pathlib import Path
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from skipper.types import Array
 
-MOST_DIVISIONS = 1_000_000
+ALPHA = 0.05  # probability of a type-I error; the intervals are its complement, 95%
+POWER = 0.8  # 1 - the probability of a type-II error
+PAPER_SEEDS = 20  # of every agent in the paper
+MAX_SEEDS = 10_000  # larger numbers of seeds are not searched
+MAX_EXACT_PAIRS = 20  # 2 ** 20 assignments of signs
+RANDOM_SIGNS = 100_000
+NO_SPREAD = 1e-9  # standard errors below are rounding errors
+NOT_SIGNIFICANT = "NO"  # as in the paper's tables
 
 
-class Row(NamedTuple):
-    """The result of a run on one evaluation set."""
+class SeedTest(NamedTuple):
+    """A test over seeds; whatever no valid number exists for is None.
 
-    success: float  # rate
-    episodes: int
+    Two-sided: the agents differ. One-sided: the first agent is better.
+    """
 
-
-Results = dict[str, Row]  # by evaluation set
-
-
-class Comparison(NamedTuple):
-    """The outcome; p-values are of the hypothesis that the first agent is not better."""
-
-    better: list[float]  # mean success over evaluation sets, one number per run
-    worse: list[float]
-    difference: float
-    p_tasks: float
-    p_seeds: float
-
-
-def read_results(path: Path) -> Results:
-    """The output of ``skipper evaluate --json`` in a file, without training tasks."""
-    try:
-        levels = json.loads(path.read_text())
-        rows = {level: Row(float(row["success"]), int(row["episodes"])) for level, row in levels.items()}
-    except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
-        raise ValueError(f"{path} does not hold the output of `skipper evaluate --json`: {error!r}") from error
-    rows.pop("training", None)
-    if not rows or not all(0.0 <= row.success <= 1.0 and row.episodes > 0 for row in rows.values()):
-        raise ValueError(f"{path} does not hold success rates on unseen tasks")
-    return rows
+    name: str  # "Welch" or "paired"
+    difference: float  # of mean success, first agent minus second
+    t: float | None = None
+    df: float | None = None
+    p_two_sided: float | None = None
+    p_one_sided: float | None = None
+    low: float | None = None  # 95% interval of the difference
+    high: float | None = None
+    p_signs_two_sided: float | None = None  # exact test by changing signs, of paired runs only
+    p_signs_one_sided: float | None = None
+    seeds_for_power: int | None = None  # of each agent, for power .8 if the measured difference is the true one
+    power_with_20_seeds: float | None = None
+    paper: int | str | None = None  # entry of the paper's tables tab:once and tab:regen
 
 
-def compare(better: list[Results], worse: list[Results]) -> Comparison:
-    """Both tests, for runs on the same evaluation sets."""
-    if not better or not worse:
-        raise ValueError("name at least one file of each agent")
-    levels = set(better[0])
-    if any(set(results) != levels for results in better + worse):
-        raise ValueError("all files must be of the same evaluation sets")
-    one, two = ([float(np.mean([row.success for row in run.values()])) for run in runs] for runs in (better, worse))
-    return Comparison(
-        one,
-        two,
-        difference=float(np.mean(one) - np.mean(two)),
-        p_tasks=_over_tasks(better, worse, sorted(levels)),
-        p_seeds=_over_seeds(np.array(one), np.array(two)),
+def welch(first: Array, second: Array) -> SeedTest:
+    """Welch's t-test of the means of independent runs, whose variances may differ (Welch 1947)."""
+    assert first.ndim == second.ndim == 1, (first.shape, second.shape)
+    difference = float(first.mean() - second.mean())
+    if min(len(first), len(second)) < 2:
+        return SeedTest("Welch", difference)
+    v1, v2 = float(first.var(ddof=1)), float(second.var(ddof=1))
+    e1, e2 = v1 / len(first), v2 / len(second)  # squared standard errors
+    if math.sqrt(e1 + e2) < NO_SPREAD:
+        return SeedTest("Welch", difference)
+    # Degrees of freedom of Welch and Satterthwaite.
+    df = (e1 + e2) ** 2 / (e1**2 / (len(first) - 1) + e2**2 / (len(second) - 1))
+    test = _t_test("Welch", difference, math.sqrt(e1 + e2), df)
+
+    def power(seeds: int) -> float:
+        return welch_power(difference, v1, v2, seeds)
+
+    return test._replace(
+        seeds_for_power=seeds_needed(power),
+        power_with_20_seeds=power(PAPER_SEEDS),
+        paper=paper_entry(test, v1, v2),
     )
 
 
-def _over_tasks(better: list[Results], worse: list[Results], levels: list[str]) -> float:
-    """A z-test of the sum of the differences of rates over all sets; episodes are taken as independent."""
-    difference = variance = 0.0
-    for level in levels:
-        (one, n_one), (two, n_two) = (_pooled([run[level] for run in runs]) for runs in (better, worse))
-        share = (one * n_one + two * n_two) / (n_one + n_two)
-        difference += one - two
-        variance += share * (1.0 - share) * (1.0 / n_one + 1.0 / n_two)
-    if variance == 0.0:
-        return 1.0  # all rates are 0, or all are 1
-    return math.erfc(difference / math.sqrt(2.0 * variance)) / 2.0
+def paired(first: Array, second: Array) -> SeedTest:
+    """The paired t-test, of runs that share their networks pair by pair, and the exact test by changing signs."""
+    assert first.shape == second.shape == (len(first),), (first.shape, second.shape)
+    differences = first - second
+    difference, pairs = float(differences.mean()), len(differences)
+    if pairs < 2:
+        return SeedTest("paired", difference)
+    one_sided, two_sided = sign_test(differences)
+    test = SeedTest("paired", difference, p_signs_one_sided=one_sided, p_signs_two_sided=two_sided)
+    sd = float(differences.std(ddof=1))
+    if sd < NO_SPREAD:
+        return test
+
+    def power(seeds: int) -> float:
+        return t_power(difference / sd * math.sqrt(seeds), seeds - 1)
+
+    return _t_test("paired", difference, sd / math.sqrt(pairs), pairs - 1)._replace(
+        p_signs_one_sided=one_sided,
+        p_signs_two_sided=two_sided,
+        seeds_for_power=seeds_needed(power),
+        power_with_20_seeds=power(PAPER_SEEDS),
+    )
 
 
-def _pooled(rows: list[Row]) -> Row:
-    """Success rate and number of all episodes of several runs."""
-    count = sum(row.episodes for row in rows)
-    return Row(sum(row.success * row.episodes for row in rows) / count, count)
+def _t_test(name: str, difference: float, standard_error: float, df: float) -> SeedTest:
+    t = difference / standard_error
+    half = float(stats.t.isf(ALPHA / 2, df)) * standard_error
+    return SeedTest(
+        name,
+        difference,
+        t=t,
+        df=df,
+        p_two_sided=float(2 * stats.t.sf(abs(t), df)),
+        p_one_sided=float(stats.t.sf(t, df)),
+        low=difference - half,
+        high=difference + half,
+    )
 
 
-def _over_seeds(better: Array, worse: Array) -> float:
-    """A permutation test: the share of all divisions of the runs with at least the same lead of the first group."""
-    runs, count = np.concatenate([better, worse]), len(better)
-    if math.comb(len(runs), count) > MOST_DIVISIONS:
-        raise ValueError(f"{len(better)} and {len(worse)} runs have too many divisions to try all of them")
-    ahead = better.mean() - worse.mean()
-    divisions = []
-    for chosen in combinations(range(len(runs)), count):
-        others = np.delete(runs, chosen)
-        divisions.append(runs[list(chosen)].mean() - others.mean() >= ahead - 1e-12)
-    return float(np.mean(divisions))
+def sign_test(differences: Array) -> tuple[float, float]:
+    """One-sided and two-sided p: the share of sign assignments with a sum at least as large (Fisher 1935).
+
+    If the agents were equal, every difference could as well have the other sign. All assignments are counted; with
+    more than 20 pairs a random sample of them, in which the measured one is counted.
+    """
+    if len(differences) <= MAX_EXACT_PAIRS:
+        sums = np.zeros(1)
+        for each in differences:
+            sums = np.concatenate([sums + each, sums - each])
+    else:
+        rng = np.random.default_rng(len(differences))
+        signs = rng.choice([-1.0, 1.0], size=(RANDOM_SIGNS, len(differences)))
+        sums = np.append(signs @ differences, differences.sum())
+    measured, rounding = differences.sum(), 1e-12
+    one_sided = np.mean(sums >= measured - rounding)
+    two_sided = np.mean(np.abs(sums) >= abs(measured) - rounding)
+    return float(one_sided), float(two_sided)
+
+
+def t_power(noncentrality: float, df: float) -> float:
+    """Power of the two-sided t-test: the share of noncentral t beyond the critical values."""
+    critical, shift = float(stats.t.isf(ALPHA / 2, df)), abs(noncentrality)
+    # The wrong side holds less than 1e-9 where the shift is large, and scipy then has no number for it.
+    wrong_side = stats.nct.cdf(-critical, df, shift) if shift < 5.0 else 0.0
+    return float(stats.nct.sf(critical, df, shift) + wrong_side)
+
+
+def welch_power(difference: float, v1: float, v2: float, seeds: int) -> float:
+    """Power of Welch's two-sided test with ``seeds`` runs of each agent, for variances ``v1`` and ``v2`` over seeds.
+
+    The noncentral t with Welch's degrees of freedom at the true variances. With equal variances it is the exact power
+    of Student's test; otherwise an approximation, since the test estimates its degrees of freedom.
+    """
+    df, standard_error = _equal_numbers(v1, v2, seeds)
+    return t_power(difference / standard_error, df)
+
+
+def _equal_numbers(v1: float, v2: float, seeds: int) -> tuple[float, float]:
+    """Welch's degrees of freedom and the standard error, with ``seeds`` runs of each agent."""
+    return (seeds - 1) * (v1 + v2) ** 2 / (v1**2 + v2**2), math.sqrt((v1 + v2) / seeds)
+
+
+def seeds_needed(power: Callable[[int], float], wanted: float = POWER) -> int | None:
+    """The smallest number of seeds, from 2 on, whose ``power`` is at least ``wanted``; None above 10,000."""
+    numbers = range(2, MAX_SEEDS + 1)
+    index = bisect_left(numbers, wanted, key=power)
+    return numbers[index] if index < len(numbers) else None
+
+
+def paper_entry(test: SeedTest, v1: float, v2: float) -> int | str | None:
+    """Entry of the paper's tables: the minimum number of seeds, or NO where no advantage is significant.
+
+    App. "Statistical Significance & Power Analyses": threshold .05, effect size equal to the measured difference, after
+    Colas et al. (2018), who shift the central t and use the one-sided critical value. What the paper's footnote calls a
+    power of 0.2 is their probability of a type-II error: literal power 0.2 would never need more seeds than
+    a significant result already has, and the tables show such entries.
+    """
+    if test.p_one_sided is None or test.p_one_sided >= ALPHA:
+        return NOT_SIGNIFICANT
+
+    def power(seeds: int) -> float:
+        df, standard_error = _equal_numbers(v1, v2, seeds)
+        return float(stats.t.sf(stats.t.isf(ALPHA, df) - test.difference / standard_error, df))
+
+    return seeds_needed(power)
+
+
+class McNemar(NamedTuple):
+    """Two networks on the same tasks: how many tasks only one of them solved."""
+
+    only_first: int
+    only_second: int
+    p_two_sided: float
+
+
+def mcnemar(first: Array, second: Array) -> McNemar:
+    """McNemar's exact test: of the tasks that one network solved and the other did not, either has half (McNemar 1947).
+
+    It says something about these two networks on other tasks, nothing about other training seeds.
+    """
+    assert first.shape == second.shape == (len(first),), (first.shape, second.shape)
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    decided = only_first + only_second
+    p = float(stats.binomtest(only_first, decided).pvalue) if decided else 1.0
+    return McNemar(only_first, only_second, p)
+
+
+def iqm(success: Array) -> Array:
+    """Interquartile mean over runs and sets (..., runs, sets), the mean of the middle half (Agarwal et al. 2021)."""
+    values = success.reshape(*success.shape[:-2], -1)  # (..., runs * sets)
+    return np.asarray(stats.trim_mean(values, 0.25, axis=-1))
+
+
+def probability_of_improvement(first: Array, second: Array) -> Array:
+    """Probability that a run of the first agent is better than one of the second, ties count half, mean over sets.
+
+    Of success rates (..., runs, sets); the Mann-Whitney statistic over its maximum (Agarwal et al. 2021).
+    """
+    x, y = first[..., :, None, :], second[..., None, :, :]
+    return np.asarray(((x > y) + 0.5 * (x == y)).mean((-3, -2, -1)))

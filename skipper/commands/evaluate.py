@@ -21,13 +21,14 @@ from skipper.commands.options import (
     summaries,
 )
 from skipper.commands.tables import results_table
+from skipper.config import FIRST_REPORTED_SEED
 from skipper.envs.registry import DEFAULT_FAMILY, TaskSet, find_family
+from skipper.schema import to_dict
 from skipper.training.evaluate import TRAINING, Episodes, summarise
 from skipper.training.load import load
 from skipper.training.run_folder import weights_identity
 
-TUNING_SEEDS = 20  # training and evaluation seeds below are for choosing settings
-SEEDS_NOTE = f"seeds 0 to {TUNING_SEEDS - 1} are for tuning; report from {TUNING_SEEDS} up"
+SEEDS_NOTE = f"seeds 0 to {FIRST_REPORTED_SEED - 1} are for tuning; report from {FIRST_REPORTED_SEED} up"
 
 
 class Played(NamedTuple):
@@ -84,7 +85,7 @@ class Evaluate:
             return
         console, about = Console(), played.about
         console.print(results_table({about["agent"]: summaries(played.sets)}, find_family(about["env"]).set_kind))
-        if self.split == "evaluation" and min(self.seed, about.get("seed", self.seed)) < TUNING_SEEDS:
+        if self.split == "evaluation" and min(self.seed, about.get("seed", self.seed)) < FIRST_REPORTED_SEED:
             console.print(SEEDS_NOTE, highlight=False)
 
     def _object(self, played: Played) -> dict[str, Any]:
@@ -105,7 +106,7 @@ class Evaluate:
         family = find_family(env)
         world = self.world.changed(family.world("paper"))
         sets = evaluation_sets(family, world, self.episodes, self.seed, self.split)
-        return Played({"agent": agent, "env": env}, play_sets(agent, family, sets, self.seed))
+        return Played({"agent": agent, "env": env, "world": to_dict(world)}, play_sets(agent, family, sets, self.seed))
 
     def _trained(self, run: Path) -> Played:
         loaded = load(run, self.seed, self.agent, **self._aids())
@@ -121,8 +122,8 @@ class Evaluate:
             some = trained.subset(np.arange(min(self.episodes, len(trained))))
             sets |= {TRAINING: family.training_evaluation(world, some, len(some), self.seed)}
         step, digest = weights_identity(run)
-        about: dict[str, Any] = {"agent": config.agent, "env": config.env, "seed": config.seed}
-        about |= {"steps": step, "weights": digest}
+        about: dict[str, Any] = {"agent": config.agent, "env": config.env, "world": to_dict(world)}
+        about |= {"seed": config.seed, "tasks": config.tasks, "steps": step, "weights": digest}
         about |= vars(config.decision)
         return Played(about, play_sets(loaded.agent, family, sets, self.seed))
 
