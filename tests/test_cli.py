@@ -8,7 +8,9 @@ import pytest
 
 from skipper.analysis.oracle_substitution import REPLACED
 from skipper.cli import main
+from skipper.envs.registry import find_family
 from skipper.experiments.ablate import CHANGES
+from skipper.schema import to_dict
 from skipper.training.run_folder import read_config
 
 PRETRAINED = Path(__file__).parents[1] / "pretrained" / "skipper-regen-50"
@@ -22,6 +24,7 @@ def skipper(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_evaluation_as_json(monkeypatch, capsys):
     skipper("evaluate", "--agent", "optimal", "--episodes", "50", "--json", monkeypatch=monkeypatch)
     result = json.loads(capsys.readouterr().out)
+    assert result["about"].pop("world") == to_dict(find_family("lava").world("paper"))
     assert result["about"] == {
         "agent": "optimal",
         "env": "lava",
