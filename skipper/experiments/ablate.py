@@ -14,8 +14,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "5 sweeps": {"sweeps": 5},
     "12 vertices kept of 32": {"prune_vertices": True, "max_vertices": 12, "checkpoints": 30},
     "16 vertices": {"prune_vertices": False, "checkpoints": 14},
-    "plans on a trigger": {"regenerate": "trigger"},
-    "checkpoints imagined once": {"regenerate": "once"},
+    "imagined once, on a trigger": {"regenerate": False, "replan": "trigger"},
+    "once, at every step": {"regenerate": False, "replan": "step"},
+    "anew, on a trigger": {"regenerate": True, "replan": "trigger"},
+    "anew, at every step": {"regenerate": True, "replan": "step"},
     "checkpoints met by code": {"match_observations": False},
     "always the goal": {"always_goal": True},
 }

@@ -132,7 +132,7 @@ class FrozenNetwork:
         learned = not {"edges", "terminal"} & set(planning.oracle_parts)
         self._caches_edges = edge_cache and learned and spec.scene is not None
         # A new scene costs the logits of all codes, which pays where many of them are soon needed again.
-        frequent = planning.regenerate != "once" and 4 * planning.checkpoints >= 2**network.generator.bits
+        frequent = planning.regenerate and 4 * planning.checkpoints >= 2**network.generator.bits
         self._incremental = self._caches_edges and frequent and self._compiled_fuser
         self._partial_states = PartialStateCache(config.network.partial_width, ensemble * PARTIAL_STATES)
         self._descriptions = DescriptionCache()

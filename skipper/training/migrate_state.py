@@ -1,17 +1,25 @@
 """Checkpoints of older versions, converted to the state that this version loads."""
 
+from collections.abc import Callable
 from typing import Any
 
-SCHEMA = 2  # of the checkpoints that this version writes; version 0.1 wrote schema 1, without naming it
+import numpy as np
+
+from skipper.schema import SCHEMA
 
 State = dict[str, Any]
 
 
 def migrate(state: State, schema: int) -> State:
-    """The state of a checkpoint of an older ``schema`` as one of ``SCHEMA``; its arrays are not copied."""
+    """The state of a checkpoint of an older ``schema`` as one of ``SCHEMA``; its arrays are not copied.
+
+    Version 0.1 wrote schema 1, without naming it.
+    """
     if not 1 <= schema <= SCHEMA:
         raise ValueError(f"checkpoints of schema {schema} cannot be read; readable: 1 to {SCHEMA}")
-    return {**state, "loop": _loop_from_1(state["loop"])} if schema == 1 else state
+    for older in range(schema, SCHEMA):
+        state = {**state, "loop": LOOP_CONVERSIONS[older](state["loop"])}
+    return state
 
 
 def _loop_from_1(loop: State) -> State:
@@ -78,3 +86,21 @@ def _sampler_from_1(replay: State, rng: State) -> State:
         "counters": {name: replay["counters"][old] for name, old in counters.items()},
         "rng": rng,
     }
+
+
+def _loop_from_2(loop: State) -> State:
+    """Plans stored the descriptions of their states, and no agent planned because of a random action."""
+    plans = loop["learner"].get("plan_state")
+    if not plans:
+        return loop
+    gone = ("codes", "target_code", "planned_code")
+    plans = {name: column for name, column in plans.items() if name not in gone} | {
+        "remaining": plans["kept"].copy(),
+        "reached_code": plans["planned_code"],
+        "explored": np.zeros(len(plans["steps"]), bool),
+    }
+    return {**loop, "learner": {**loop["learner"], "plan_state": plans}}
+
+
+# For each older schema, what turns the state of the training loop into that of the next one.
+LOOP_CONVERSIONS: dict[int, Callable[[State], State]] = {1: _loop_from_1, 2: _loop_from_2}

@@ -93,7 +93,9 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
         "generator": {"generator_width": 8, "flat_description": True, "generator_every": 4},
         "planning": {
             "prune_vertices": False,
-            "regenerate": "step",
+            "cluster_current_state": True,
+            "replan": "step",
+            "replan_after_exploring": False,
             "revisit_penalty": 0.5,
             "edge_length_penalty": 0.03,
             "sweeps": 16,
@@ -119,10 +121,10 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
 # Where actions have random effects, an episode bounds nothing, and frequent target updates learn faster.
 STOCHASTIC: dict[str, dict[str, Any]] = {"fast": {"hindsight_bound": False, "target_update_every": 2_400}}
 
-# Each variant is one strategy: changes of the planning block.
+# Each variant is one strategy: changes of the planning block. When to plan is the preset's choice for all of them.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "skipper-once": {"regenerate": "once"},
-    "skipper-regen": {},  # how often is the preset's choice
+    "skipper-once": {"regenerate": False},
+    "skipper-regen": {"regenerate": True},
     "skipper-goal": {"always_goal": True},
     "skipper-oracle": {"oracle_parts": ("edges", "policy"), "match_observations": True},
 }
