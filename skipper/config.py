@@ -138,6 +138,8 @@ class PlanningConfig:
             raise ValueError(
                 f"a problem needs at least 2 vertices, got {self.checkpoints} + 2 and max_vertices {self.max_vertices}"
             )
+        if not isinstance(self.regenerate, bool):  # it once said when to plan, too
+            raise ValueError(f"regenerate must be True or False, got {self.regenerate!r}; replan says when to plan")
         check_choice("replan", self.replan, get_args(Replan))
         for part in self.oracle_parts:
             check_choice("oracle part", part, get_args(OraclePart))

@@ -125,6 +125,27 @@ def test_renamed_and_moved_fields_migrate():
     assert moved["evaluation"] == {}
 
 
+@pytest.mark.parametrize(
+    ("written", "regenerate", "replan"),
+    [("once", False, "trigger"), ("trigger", True, "trigger"), ("step", True, "step")],
+)
+@pytest.mark.parametrize("schema", [1, 2])
+def test_when_to_imagine_and_when_to_plan_were_one_setting(written, regenerate, replan, schema):
+    data = old_data(planning={"regenerate": written}) if schema == 1 else {"planning": {"regenerate": written}}
+    planning = from_dict(SkipperConfig, migrated(data, schema, SkipperConfig)).planning
+    assert (planning.regenerate, planning.replan) == (regenerate, replan)
+
+
+def test_runs_of_schema_2_keep_what_they_did_where_the_defaults_changed():
+    for data in ({}, {"planning": {"checkpoints": 4}}):
+        planning = from_dict(SkipperConfig, migrated(data, 2, SkipperConfig)).planning
+        assert (planning.cluster_current_state, planning.replan_after_exploring) == (True, False)
+        assert (planning.regenerate, planning.replan) == (True, "trigger")
+    assert migrated({"seed": 3}, 2, RunConfig) == {"seed": 3}
+    with pytest.raises(ValueError, match=r"planning.regenerate: wanted bool, got 'never'"):
+        from_dict(SkipperConfig, migrated({"planning": {"regenerate": "never"}}, 2, SkipperConfig))
+
+
 def test_agents_lose_the_blocks_that_were_never_theirs_and_nothing_else():
     config = from_dict(RunConfig, migrated(old_data(agent="modelfree"), 1, RunConfig))
     assert (config.learning.target_update_every, config.world.max_steps) == (77, 20)

@@ -86,4 +86,21 @@ def test_true_terminal_states_do_not_depend_on_the_learned_head():
         agent = policy(oracle_parts=parts, edge_threshold=20.0)
         with torch.no_grad():
             agent.network.estimators.terminal[-1].bias[1] += 100.0  # it calls everything terminal
-        assert (agent.plan(SEEN, TOLD).status == EdgeStatus.KEPT).any() == planned
+        assert (agent.plan(SEEN, TOLD).status[:, 1:] == EdgeStatus.KEPT).any() == planned
+
+
+@pytest.mark.parametrize("edge_cache", [False, True])
+def test_an_agent_that_acts_is_not_in_a_terminal_state(edge_cache):
+    agent = policy(edge_threshold=20.0)
+    agent.edge_source = EdgeSource(
+        FrozenNetwork(agent.network, agent.config, SPEC, edge_cache=edge_cache), agent.config, SPEC
+    )
+    with torch.no_grad():
+        agent.network.estimators.terminal[-1].bias[1] += 100.0  # it calls everything terminal
+    problem = agent.plan(SEEN, TOLD)
+    assert not problem.edges.terminal[:, CURRENT].any()
+    assert problem.edges.terminal[:, 1:][problem.vertices.present[:, 1:]].all()
+    assert (problem.target >= 0).all()
+    assert (problem.status[:, CURRENT] == EdgeStatus.KEPT).any(-1).all()
+    # Estimates that do not belong to a plan are the head's own.
+    assert agent.edges(problem.vertices).terminal[:, CURRENT].all()
