@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import skipper
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.training.run import train
 from skipper.training.run_folder import read_config, read_stamp, read_weights
 
@@ -29,6 +30,17 @@ def test_every_committed_configuration_is_read(path):
     written = json.loads((path / "config.json").read_text())["config"]
     config = read_config(path)
     assert (config.agent, config.seed, config.steps) == (written["agent"], written["seed"], written["steps"])
+
+
+@pytest.mark.parametrize("path", [*COMMITTED, *(OLD / name for name in NAMES)], ids=lambda path: path.name)
+def test_agents_imagine_and_plan_when_they_did(path):
+    entry, config = json.loads((path / "config.json").read_text()), read_config(path)
+    if not isinstance(config, SkipperConfig) or entry.get("schema", 1) > 2:
+        return
+    when = {"once": (False, "trigger"), "trigger": (True, "trigger"), "step": (True, "step")}
+    planning = config.planning
+    assert (planning.regenerate, planning.replan) == when[entry["config"]["planning"]["regenerate"]]
+    assert (planning.cluster_current_state, planning.replan_after_exploring) == (True, False)
 
 
 def test_values_survive_their_new_names():
