@@ -23,12 +23,13 @@ def test_only_the_first_plan_of_an_episode_prunes_for_good():
     plans, rows = PlanState.empty(2, 4, (2, 2, 2), max_steps=4), np.array([1])
     vertices = Vertices(np.full((1, 4, 2, 2, 2), 7, np.uint8), np.zeros((1, 4), int), np.ones((1, 4), bool), None)
     plans.reached_code[:] = 5
-    plans.record_problem(rows, vertices, np.array([[True, False, False, True]]), np.array([[False, True, False, False]]))
+    kept, hidden = np.array([[True, False, False, True]]), np.array([[False, True, False, False]])
+    plans.record_problem(rows, vertices, kept, hidden)
     assert plans.remaining.tolist() == [[False] * 4, [True, True, False, True]]  # the hidden one stays
     assert plans.reached_code.tolist() == [5, -1]
     assert (plans.vertices[1] == 7).all()
     plans.reached_code[1] = 3
-    plans.record_problem(rows, vertices, np.array([[True, False, False, True]]), np.zeros((1, 4), bool))
+    plans.record_problem(rows, vertices, kept, np.zeros((1, 4), bool))
     assert plans.remaining[1].tolist() == [True, True, False, True]
     assert plans.kept[1].tolist() == [True, False, False, True]
     assert plans.reached_code[1] == 3

@@ -311,7 +311,9 @@ def test_random_actions_are_spread_over_all_and_their_share_is_epsilon():
 
 
 def test_plans_may_be_followed_as_if_no_action_had_been_random():
-    policy = evaluated_policy("skipper-once", match_observations=True, edge_threshold=20.0, replan_after_exploring=False)
+    policy = evaluated_policy(
+        "skipper-once", match_observations=True, edge_threshold=20.0, replan_after_exploring=False
+    )
     rng, later = np.random.default_rng(0), FIRST._replace(first=np.zeros(4, bool))
     assert policy.act(FIRST, 1.0, rng).planned.all()
     decision = policy.act(later, 1.0, rng)
