@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, Protocol, get_args
 
 Strategy = Literal["episode", "future"]
-Regenerate = Literal["once", "trigger", "step"]
+Replan = Literal["trigger", "step"]
 OraclePart = Literal["edges", "rewards", "terminal", "vertices", "policy"]
 Split = Literal["evaluation", "tuning"]  # classes of unseen tasks
 FIRST_REPORTED_SEED = 20  # smaller training and evaluation seeds are for choosing settings
@@ -98,6 +98,9 @@ class PlanningConfig:
     """Vertices that pruning keeps, current state and goal included."""
     prune_vertices: bool = True
     """False keeps all vertices (an ablation; set checkpoints to the number of vertices wanted)."""
+    cluster_current_state: bool = False
+    """Cluster the current state too, as a fixed medoid like the goal (authors' code). In the paper only the goal is
+    fixed. The current state is a vertex either way, and one of max_vertices."""
     edge_threshold: float = 8.0
     """Prune edges longer than this."""
     max_distance: float = 16.0
@@ -106,11 +109,15 @@ class PlanningConfig:
     """Sweeps of value iteration."""
     timeout: int = 8
     """Steps after which the agent gives up a target that it has not reached."""
-    regenerate: Regenerate = "trigger"
-    """When to imagine new vertices: "once" per episode, at every planning ("trigger"), or at every "step"."""
-    revisit_penalty: float = 0.0
-    """Share of its value that an edge loses for each earlier visit in which the episode took the edge's first action
-    from the same state: a path that led back is longer than estimated. Not in the paper."""
+    regenerate: bool = True
+    """Imagine new checkpoints for every plan (skipper-regen); False keeps those of the episode's first plan
+    (skipper-once)."""
+    replan: Replan = "trigger"
+    """When to plan again: on a "trigger", which is a checkpoint reached or a timeout, as in the paper, or at every
+    "step", as the authors' code does when it regenerates."""
+    replan_after_exploring: bool = True
+    """Take random actions without planning, and plan again after each (authors' code). False plans and follows the
+    plan as if no action had been random."""
     edge_length_penalty: float = 0.0
     """Discount long edges: an edge of d steps counts (1 - edge_length_penalty) ** (d * d). Long edges are wrong more
     often, so paths over near vertices should win. Not in the paper."""
@@ -125,12 +132,14 @@ class PlanningConfig:
 
     def __post_init__(self) -> None:
         check_positive(self, "max_vertices", "edge_threshold", "max_distance", "sweeps", "timeout")
-        check_shares(self, "revisit_penalty", "edge_length_penalty")
+        check_shares(self, "edge_length_penalty")
         if self.checkpoints < 0 or self.max_vertices < 2:
             raise ValueError(
                 f"a problem needs at least 2 vertices, got {self.checkpoints} + 2 and max_vertices {self.max_vertices}"
             )
-        check_choice("regenerate", self.regenerate, get_args(Regenerate))
+        if not isinstance(self.regenerate, bool):  # it once said when to plan, too
+            raise ValueError(f"regenerate must be True or False, got {self.regenerate!r}; replan says when to plan")
+        check_choice("replan", self.replan, get_args(Replan))
         for part in self.oracle_parts:
             check_choice("oracle part", part, get_args(OraclePart))
 
@@ -251,7 +260,7 @@ class DecisionConfig:
 
     revisit_penalty: float = 0.0
     """Share of its value that an action loses for each earlier time that the episode took it in the same state: what
-    led back here is worth less than estimated."""
+    led back here is worth less than estimated. In a plan, edges lose it whose first action this is."""
     ensemble: int = 1
     """Average the estimates over this many symmetric images of each state. All 8 of a square grid make fewer errors
     than one, for eight times the work."""

@@ -10,30 +10,29 @@ from skipper.config import nearest_name
 
 Config = TypeVar("Config")
 
-SCHEMA = 2
+SCHEMA = 3
 
-# Fields of schema 1 that have another name or another block now, by their dotted names.
-MOVED = {
-    "evaluation.difficulties": "world.difficulties",
-    "evaluation.difficulty_spread": "world.difficulty_spread",
-    "evaluation.training_task_start": "world.training_task_start",
-    "planning.kept": "planning.max_vertices",
-    "planning.longest": "planning.max_distance",
-    "planning.doubt": "planning.revisit_penalty",
-    "planning.caution": "planning.edge_length_penalty",
-    "planning.truth": "planning.oracle_parts",
-    "planning.match_states": "planning.match_observations",
-    "learning.sync_every": "learning.target_update_every",
-    "learning.final_rate": "learning.final_learning_rate_fraction",
-    "learning.frozen_acting": "learning.act_with_target_network",
-    "learning.practice": "learning.training_targets",
-    "learning.averaging": "learning.ema_decay",
-    "learning.learn_apart": "learning.updater_process",
-    "network.centred_embedding": "network.scaled_start",
-}
-# Fields whose values changed with their names.
-CONVERTED: dict[str, Callable[[Any], Any]] = {
-    "learning.training_targets": lambda random: "random" if random else "plan"
+# For each older schema, the fields that have another name or another block in the next one, by their dotted names.
+MOVED: dict[int, dict[str, str]] = {
+    1: {
+        "evaluation.difficulties": "world.difficulties",
+        "evaluation.difficulty_spread": "world.difficulty_spread",
+        "evaluation.training_task_start": "world.training_task_start",
+        "planning.kept": "planning.max_vertices",
+        "planning.longest": "planning.max_distance",
+        "planning.doubt": "planning.revisit_penalty",
+        "planning.caution": "planning.edge_length_penalty",
+        "planning.truth": "planning.oracle_parts",
+        "planning.match_states": "planning.match_observations",
+        "learning.sync_every": "learning.target_update_every",
+        "learning.final_rate": "learning.final_learning_rate_fraction",
+        "learning.frozen_acting": "learning.act_with_target_network",
+        "learning.practice": "learning.training_targets",
+        "learning.averaging": "learning.ema_decay",
+        "learning.learn_apart": "learning.updater_process",
+        "network.centred_embedding": "network.scaled_start",
+    },
+    2: {"planning.revisit_penalty": "decision.revisit_penalty"},
 }
 # Schema 1 wrote the blocks of Skipper into the runs of every agent.
 SKIPPER_BLOCKS = ("generator", "planning")
@@ -47,6 +46,10 @@ SKIPPER_FIELDS = {
         "other_episodes",
     ),
 }
+# One field of schema 2 said both when to imagine and when to plan.
+REGENERATE_AND_REPLAN = {"once": (False, "trigger"), "trigger": (True, "trigger"), "step": (True, "step")}
+
+Blocks = dict[str, Any]
 
 
 def migrated(data: dict[str, Any], schema: int, kind: type[Any]) -> dict[str, Any]:
@@ -54,12 +57,28 @@ def migrated(data: dict[str, Any], schema: int, kind: type[Any]) -> dict[str, An
     if schema == SCHEMA:
         return data
     blocks = {name: dict(value) if isinstance(value, dict) else value for name, value in data.items()}
-    for old, new in MOVED.items():
+    for older in range(schema, SCHEMA):
+        _move(blocks, MOVED[older])
+        CONVERSIONS[older](blocks, kind)
+    return blocks
+
+
+def _move(blocks: Blocks, moved: Mapping[str, str]) -> None:
+    """Rename fields, and move them to other blocks."""
+    for old, new in moved.items():
         (old_block, old_name), (new_block, new_name) = old.split("."), new.split(".")
-        source, target = blocks.get(old_block), blocks.get(new_block)
-        if isinstance(source, dict) and isinstance(target, dict) and old_name in source:
-            value = source.pop(old_name)
-            target[new_name] = CONVERTED[new](value) if new in CONVERTED else value
+        source = blocks.get(old_block)
+        if isinstance(source, dict) and old_name in source:
+            target = blocks.setdefault(new_block, {})
+            if isinstance(target, dict):
+                target[new_name] = source.pop(old_name)
+
+
+def _from_1(blocks: Blocks, kind: type[Any]) -> None:
+    """Targets in training have names, and agents lose the settings that were never theirs."""
+    learning = blocks.get("learning")
+    if isinstance(learning, dict) and "training_targets" in learning:
+        learning["training_targets"] = "random" if learning["training_targets"] else "plan"
     hints = get_type_hints(kind)
     for name in SKIPPER_BLOCKS:
         if name not in hints:
@@ -69,7 +88,21 @@ def migrated(data: dict[str, Any], schema: int, kind: type[Any]) -> dict[str, An
         for name in names:
             if name not in known and isinstance(blocks.get(block), dict):
                 blocks[block].pop(name, None)
-    return blocks
+
+
+def _from_2(blocks: Blocks, kind: type[Any]) -> None:
+    """Two settings say when to imagine and when to plan; planning did not yet follow the paper in two others."""
+    if "planning" not in get_type_hints(kind):
+        return
+    planning = blocks.setdefault("planning", {})
+    if isinstance(planning, dict):
+        if planning.get("regenerate") in REGENERATE_AND_REPLAN:
+            planning["regenerate"], planning["replan"] = REGENERATE_AND_REPLAN[planning["regenerate"]]
+        planning |= {"cluster_current_state": True, "replan_after_exploring": False}
+
+
+# For each older schema, what moving its fields does not do.
+CONVERSIONS: dict[int, Callable[[Blocks, type[Any]], None]] = {1: _from_1, 2: _from_2}
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from skipper.config import (
         (NetworkConfig, {"bins": 1}),
         (PlanningConfig, {"max_vertices": 1}),
         (PlanningConfig, {"regenerate": "never"}),
+        (PlanningConfig, {"replan": "never"}),
         (LearningConfig, {"batch_size": 0}),
         (LearningConfig, {"task_discount": 1.0}),
         (LearningConfig, {"epsilon_start": 7.0}),

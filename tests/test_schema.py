@@ -116,13 +116,34 @@ def old_data(**blocks):
 def test_renamed_and_moved_fields_migrate():
     config = from_dict(SkipperConfig, migrated(old_data(), 1, SkipperConfig))
     planning, learning = config.planning, config.learning
-    assert (planning.max_vertices, planning.revisit_penalty, planning.edge_length_penalty) == (9, 0.5, 0.1)
+    assert (planning.max_vertices, config.decision.revisit_penalty, planning.edge_length_penalty) == (9, 0.5, 0.1)
     assert (planning.oracle_parts, planning.match_observations) == (("edges",), True)
     assert (learning.target_update_every, learning.final_learning_rate_fraction, learning.ema_decay) == (77, 0.5, 0.9)
     assert (learning.training_targets, learning.act_with_target_network) == ("random", True)
     moved = migrated(old_data(evaluation={"difficulties": [0.3], "difficulty_spread": 0.1}), 1, SkipperConfig)
     assert moved["world"] == {"max_steps": 20, "difficulties": [0.3], "difficulty_spread": 0.1}
     assert moved["evaluation"] == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "regenerate", "replan"),
+    [("once", False, "trigger"), ("trigger", True, "trigger"), ("step", True, "step")],
+)
+@pytest.mark.parametrize("schema", [1, 2])
+def test_when_to_imagine_and_when_to_plan_were_one_setting(written, regenerate, replan, schema):
+    data = old_data(planning={"regenerate": written}) if schema == 1 else {"planning": {"regenerate": written}}
+    planning = from_dict(SkipperConfig, migrated(data, schema, SkipperConfig)).planning
+    assert (planning.regenerate, planning.replan) == (regenerate, replan)
+
+
+def test_runs_of_schema_2_keep_what_they_did_where_the_defaults_changed():
+    for data in ({}, {"planning": {"checkpoints": 4}}):
+        planning = from_dict(SkipperConfig, migrated(data, 2, SkipperConfig)).planning
+        assert (planning.cluster_current_state, planning.replan_after_exploring) == (True, False)
+        assert (planning.regenerate, planning.replan) == (True, "trigger")
+    assert migrated({"seed": 3}, 2, RunConfig) == {"seed": 3}
+    with pytest.raises(ValueError, match=r"planning.regenerate: wanted bool, got 'never'"):
+        from_dict(SkipperConfig, migrated({"planning": {"regenerate": "never"}}, 2, SkipperConfig))
 
 
 def test_agents_lose_the_blocks_that_were_never_theirs_and_nothing_else():

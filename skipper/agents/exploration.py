@@ -59,14 +59,14 @@ class RevisitPenalty:
     def __init__(self, penalty: float, spec: EnvironmentSpec) -> None:
         """Each earlier time takes the share ``penalty`` of the value."""
         self._penalty, self._spec = penalty, spec
-        self._visits = EpisodeVisits(0, spec.longest)
+        self._visits = EpisodeVisits.empty(0, spec.longest)
         self._key = np.empty(0, np.int64)
 
     def penalised(self, values: Array, timestep: TimeStep) -> Array:
         """(B, A) values, lowered by the visits of the current episodes."""
         B, actions = values.shape  # noqa: N806
-        if len(self._visits) != B:
-            self._visits = EpisodeVisits(B, self._spec.longest)
+        if len(self._visits.length) != B:
+            self._visits = EpisodeVisits.empty(B, self._spec.longest)
         self._visits.begin_episodes(timestep.first)
         self._key = self._spec.state_key(timestep.observation)
         times = self._visits.counts(np.arange(B), self._key[:, None], actions)[:, 0]  # (B, A)

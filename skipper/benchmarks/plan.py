@@ -30,7 +30,7 @@ from skipper.types import Array, EnvironmentSpec, Vertices
 
 BATCHES = (1, 64)
 CELLS = 58  # distinct cells that the codes of a trained generator give in a scene
-PLANS = {"once": 6, "trigger": 6, "step": 20}  # of an episode; trained agents need about 20 steps
+PLANS = {"trigger": 6, "step": 20}  # of an episode; trained agents need about 20 steps
 SCENES = 2048  # more than fit into the cache of partial states
 
 
@@ -57,7 +57,7 @@ def bench_plan(policy: SkipperPolicy, seconds: float) -> dict[str, Any]:
     """Milliseconds per problem, alone and in a batch of 64, in total and by phase."""
     config = policy.config
     configure_threads(config.threads)
-    plans = PLANS[config.planning.regenerate]
+    plans = PLANS[config.planning.replan]
     result: dict[str, Any] = {
         "machine": describe_machine(),
         "matmul_gflops": matmul_gflops(seconds),  # low where the machine is busy

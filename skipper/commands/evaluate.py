@@ -10,6 +10,7 @@ import tyro
 from rich.console import Console
 
 from skipper.agents.registry import BASELINES
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.commands.options import (
     OptionalRunArgument,
     SplitOption,
@@ -21,7 +22,7 @@ from skipper.commands.options import (
     summaries,
 )
 from skipper.commands.tables import results_table
-from skipper.config import FIRST_REPORTED_SEED
+from skipper.config import FIRST_REPORTED_SEED, Replan
 from skipper.envs.registry import DEFAULT_FAMILY, TaskSet, find_family
 from skipper.schema import to_dict
 from skipper.training.evaluate import TRAINING, Episodes, summarise
@@ -63,6 +64,9 @@ class Evaluate:
     ensemble: int | None = None
     """Average a trained agent's estimates over this many symmetric images of each state. All 8 of a square grid make
     fewer errors than one, for eight times the work. By default as the run has it."""
+    replan: Replan | None = None
+    """When an agent plans: on a "trigger", which is a checkpoint reached or a timeout, or at every "step". By default as
+    the run has it."""
     training: bool = False
     """Also play the tasks that the run was trained on, each once."""
     episodes: int = 1000
@@ -100,8 +104,8 @@ class Evaluate:
         }
 
     def _baseline(self, agent: str) -> Played:
-        if self.training or self._aids():
-            raise ValueError("--training, --ensemble and --revisit-penalty need the folder of a run")
+        if self.training or self._settings():
+            raise ValueError("--training, --revisit-penalty, --ensemble and --replan need the folder of a run")
         env = self.env or DEFAULT_FAMILY
         family = find_family(env)
         world = self.world.changed(family.world("paper"))
@@ -109,7 +113,7 @@ class Evaluate:
         return Played({"agent": agent, "env": env, "world": to_dict(world)}, play_sets(agent, family, sets, self.seed))
 
     def _trained(self, run: Path) -> Played:
-        loaded = load(run, self.seed, self.agent, **self._aids())
+        loaded = load(run, self.seed, self.agent, **self._settings())
         config = loaded.config
         if self.env not in (None, config.env):
             raise ValueError(f"the run is of the environment {config.env!r}, not of {self.env!r}")
@@ -125,9 +129,11 @@ class Evaluate:
         about: dict[str, Any] = {"agent": config.agent, "env": config.env, "world": to_dict(world)}
         about |= {"seed": config.seed, "tasks": config.tasks, "steps": step, "weights": digest}
         about |= vars(config.decision)
+        if isinstance(config, SkipperConfig):
+            about["replan"] = config.planning.replan
         return Played(about, play_sets(loaded.agent, family, sets, self.seed))
 
-    def _aids(self) -> dict[str, Any]:
-        """The decision-time settings that were given."""
-        given = {"revisit_penalty": self.revisit_penalty, "ensemble": self.ensemble}
+    def _settings(self) -> dict[str, Any]:
+        """The settings of decisions that were given."""
+        given = {"revisit_penalty": self.revisit_penalty, "ensemble": self.ensemble, "replan": self.replan}
         return {name: value for name, value in given.items() if value is not None}

@@ -90,8 +90,8 @@ class EdgeCache:
     def edges(self, vertices: Vertices, environments: Array) -> LazyEdges:
         """Edges between vertices of ``environments`` (R,), of which only new ones are estimated.
 
-        Edges from terminal states and to the same state are left out: their distance is infinite. Rewards must be read
-        before the next plan, which may empty a page.
+        Edges from terminal states, which the current one never is, and to the same state are left out: their distance
+        is infinite. Rewards must be read before the next plan, which may empty a page.
         """
         self._plans += 1
         plan = self._plans
@@ -99,6 +99,7 @@ class EdgeCache:
         pages, slots = self._pages, self._find(vertices, environments)
         # Estimate the edges that no earlier plan needed.
         terminal = (slots >= 0) & pages.terminal[environments[:, None], slots]
+        terminal[:, CURRENT] = False  # plans begin there
         wanted = vertices.present[:, :, None] & vertices.present[:, None, :]
         wanted &= ~(terminal[:, :, None] | np.eye(slots.shape[1], dtype=np.bool_))
         if not self._into_current:

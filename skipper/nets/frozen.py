@@ -88,7 +88,7 @@ class FrozenNetwork:
         learned = not {"edges", "terminal"} & set(planning.oracle_parts)
         self._caches_edges = edge_cache and learned and spec.scene is not None
         # A new scene costs the logits of all codes, which pays where many of them are soon needed again.
-        frequent = planning.regenerate != "once" and 4 * planning.checkpoints >= 2**network.generator.bits
+        frequent = planning.regenerate and 4 * planning.checkpoints >= 2**network.generator.bits
         self._incremental = self._caches_edges and frequent and self._compiled_fuser
         width = config.network.partial_width
         self._encoder = FrozenEncoder(estimators.partial, width, caching=caching, images=ensemble)

@@ -66,11 +66,11 @@ class ProxyProblem(NamedTuple):
 
 
 def solve(
-    vertices: Vertices, edges: Edges | LazyEdges, config: PlanningConfig, visits: Array | None = None
+    vertices: Vertices, edges: Edges | LazyEdges, config: PlanningConfig, action_factors: Array | None = None
 ) -> ProxyProblem:
     """Prune and solve B proxy problems together (Alg. 1).
 
-    ``visits`` (B, N, A) counts how often the episode chose each action in the states that are vertices.
+    ``action_factors`` (B, N, A) are multiplied to the values of edges, by the first action of each.
     """
     # Prune vertices: k-medoids on min(D, D^T) (Alg. 1, "k-medoid pruning"; Alg. 2).
     kept = prune_vertices(vertices, edges, config)
@@ -80,7 +80,7 @@ def solve(
     # Annotate the edges that are left with rewards (Alg. 1, "use estimators to annotate the edges").
     annotated = edges if isinstance(edges, Edges) else edges.where(usable)
     # Weigh edges by the penalties for revisits and for length; neither is in the paper.
-    trust = revisit_factors(annotated, visits, config)
+    trust = edge_factors(annotated, action_factors)
     weight = weigh_edges(annotated.distance, usable, trust, config)
     # Solve, and choose the vertex to go to (Alg. 1, "run value iteration ..., select the target checkpoint").
     values = value_iteration(weight * annotated.reward, weight * annotated.discount, config.sweeps)
@@ -88,16 +88,11 @@ def solve(
     return ProxyProblem(vertices, annotated, trust, kept, status, values, target)
 
 
-def revisit_factors(edges: Edges, visits: Array | None, config: PlanningConfig) -> Array:
-    """(B, N, N) less than 1 for edges whose first action was chosen in the same state before.
-
-    A path that led back to a state is longer than its estimate. ``visits`` (B, N, A) counts the choices.
-    """
-    if visits is None or edges.action is None or config.revisit_penalty == 0:
+def edge_factors(edges: Edges, action_factors: Array | None) -> Array:
+    """(B, N, N) factors of edges from those of their first actions, (B, N, A); 1 where there are none."""
+    if action_factors is None or edges.action is None:
         return np.ones(edges.distance.shape)
-    times = np.take_along_axis(visits, edges.action, axis=2)  # (B, N, N)
-    factors: Array = (1.0 - config.revisit_penalty) ** times
-    return factors
+    return np.take_along_axis(action_factors, edges.action, axis=2)
 
 
 def weigh_edges(distance: Array, usable: Array, trust: Array, config: PlanningConfig) -> Array:

@@ -33,10 +33,18 @@ def prune_vertices(vertices: Vertices, edges: Edges | LazyEdges, config: Plannin
     )
     symmetric = np.minimum(truncated, truncated.transpose(0, 2, 1))  # min(D, D^T)
     symmetric[:, np.arange(N), np.arange(N)] = 0.0
-    # Cluster, with current state and goal among the medoids.
     fixed = np.zeros_like(present)
-    fixed[:, [CURRENT, GOAL]] = True
-    return k_medoids(symmetric, present, fixed, config.max_vertices)
+    fixed[:, GOAL] = True
+    # Cluster all vertices, with current state and goal among the medoids (authors' code).
+    if config.cluster_current_state:
+        fixed[:, CURRENT] = True
+        return k_medoids(symmetric, present, fixed, config.max_vertices)
+    # Cluster checkpoints, with the goal among the medoids (Alg. 2); the current state is a vertex anyway (Sec. 3.1).
+    checkpoints = present.copy()
+    checkpoints[:, CURRENT] = False
+    kept = k_medoids(symmetric, checkpoints, fixed, config.max_vertices - 1)
+    kept[:, CURRENT] = True
+    return kept
 
 
 def prune_edges(vertices: Vertices, edges: Edges | LazyEdges, kept: Array, config: PlanningConfig) -> Array:

@@ -1,29 +1,27 @@
 """Checkpoints of older versions, converted to the state that this version loads."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-SCHEMA = 3  # of the checkpoints that this version writes; version 0.1 wrote schema 1, without naming it
+from skipper.schema import SCHEMA
 
 State = dict[str, Any]
 
+NOTHING_CACHED = {"keys": np.empty(0, np.int64), "partial": np.empty((0, 0), np.float32)}
+
 
 def migrate(state: State, schema: int) -> State:
-    """The state of a checkpoint of an older ``schema`` as one of ``SCHEMA``; its arrays are not copied."""
+    """The state of a checkpoint of an older ``schema`` as one of ``SCHEMA``; its arrays are not copied.
+
+    Version 0.1 wrote schema 1, without naming it.
+    """
     if not 1 <= schema <= SCHEMA:
         raise ValueError(f"checkpoints of schema {schema} cannot be read; readable: 1 to {SCHEMA}")
-    loop = state["loop"]
-    if schema < 2:
-        loop = _loop_from_1(loop)
-    if schema < 3:
-        loop = {**loop, "learner": _learner_from_2(loop["learner"])}
-    return {**state, "loop": loop}
-
-
-def _learner_from_2(learner: State) -> State:
-    """The model-free agent cached no partial states."""
-    return {"frozen": {"keys": np.empty(0, np.int64), "partial": np.empty((0, 0), np.float32)}} | learner
+    for older in range(schema, SCHEMA):
+        state = {**state, "loop": LOOP_CONVERSIONS[older](state["loop"])}
+    return state
 
 
 def _loop_from_1(loop: State) -> State:
@@ -90,3 +88,22 @@ def _sampler_from_1(replay: State, rng: State) -> State:
         "counters": {name: replay["counters"][old] for name, old in counters.items()},
         "rng": rng,
     }
+
+
+def _loop_from_2(loop: State) -> State:
+    """Plans stored the descriptions of their states, and no agent planned because of a random action."""
+    learner = {"frozen": NOTHING_CACHED} | loop["learner"]  # the model-free agent cached no partial states
+    plans = learner.get("plan_state")
+    if not plans:
+        return {**loop, "learner": learner}
+    gone = ("codes", "target_code", "planned_code")
+    plans = {name: column for name, column in plans.items() if name not in gone} | {
+        "remaining": plans["kept"].copy(),
+        "reached_code": plans["planned_code"],
+        "explored": np.zeros(len(plans["steps"]), bool),
+    }
+    return {**loop, "learner": {**learner, "plan_state": plans}}
+
+
+# For each older schema, what turns the state of the training loop into that of the next one.
+LOOP_CONVERSIONS: dict[int, Callable[[State], State]] = {1: _loop_from_1, 2: _loop_from_2}

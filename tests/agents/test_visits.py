@@ -13,7 +13,7 @@ def step(states: list[int], *, first: bool = False) -> TimeStep:
 
 
 def test_visits_are_counted_by_state_and_action_until_the_episode_ends():
-    visits = EpisodeVisits(2, 4)
+    visits = EpisodeVisits.empty(2, 4)
     for key, action in (([7, 7], [0, 1]), ([7, 8], [0, 1]), ([5, 7], [1, 1])):
         visits.record(np.array(key), np.array(action))
     rows, keys = np.arange(2), np.array([[7, 5], [7, 8]])

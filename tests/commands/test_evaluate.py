@@ -43,24 +43,31 @@ def test_an_unknown_split_is_refused(monkeypatch, capsys):
 def test_the_object_of_a_run_says_which_networks_played_what(monkeypatch, capsys):
     few = ["--episodes", "3", "--difficulties", "0.25", "--seed", "20", "--training", "--json"]
     found = {}
-    for name, options in {"regen": [], "once": ["--agent", "skipper-once", "--ensemble", "2"]}.items():
+    for name, options in {
+        "regen": [],
+        "once": ["--agent", "skipper-once", "--ensemble", "2", "--replan", "trigger", "--revisit-penalty", "0"],
+    }.items():
         arguments = ["evaluate", REGEN, *options, *few]
         found[name] = json.loads(printed(*arguments, monkeypatch=monkeypatch, capsys=capsys))
     weights = found["regen"]["about"].pop("weights")
     assert re.fullmatch("[0-9a-f]{16}", weights)
+    assert found["regen"]["about"].pop("world")["difficulties"] == [0.25]
     assert found["regen"]["about"] == {
         "agent": "skipper-regen",
         "env": "lava",
         "seed": 0,
+        "tasks": 50,
         "steps": 600_000,
         "revisit_penalty": 0.5,
         "ensemble": 1,
+        "replan": "step",
         "split": "evaluation",
         "evaluation_seed": 20,
         "episodes": 3,
     }
     about = found["once"]["about"]
     assert (about["agent"], about["weights"], about["ensemble"]) == ("skipper-once", weights, 2)
+    assert (about["replan"], about["revisit_penalty"]) == ("trigger", 0.0)
     for row in found["regen"]["sets"].values():
         rates = {letter: row["outcomes"].count(letter) / len(row["outcomes"]) for letter in "sdt"}
         assert (row["success"], row["deaths"], row["timeouts"]) == tuple(rates.values())

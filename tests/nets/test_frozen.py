@@ -29,7 +29,7 @@ CONFIG = replace(
     world=WORLD,
     network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
     generator=GeneratorConfig(generator_width=4),
-    planning=replace(BASE.planning, regenerate="step"),
+    planning=replace(BASE.planning, replan="step"),
 )
 
 

@@ -78,7 +78,7 @@ def test_edges_whose_first_action_was_tried_before_are_trusted_less():
     visits = np.zeros((1, 4, 2))
 
     def target(revisit_penalty: float) -> int:
-        return int(solve(vertices(4), found, PlanningConfig(revisit_penalty=revisit_penalty), visits).target[0])
+        return int(solve(vertices(4), found, PlanningConfig(), (1.0 - revisit_penalty) ** visits).target[0])
 
     assert target(0.2) == 1
     visits[0, 0, 0] = 2  # with the action that leads to 1 and, later, to the goal
@@ -87,11 +87,11 @@ def test_edges_whose_first_action_was_tried_before_are_trusted_less():
     assert target(0.0) == 1
     visits[0, 0, 1] = 5  # the other one even more often
     assert target(0.2) == 1
-    problem = solve(vertices(4), found, PlanningConfig(revisit_penalty=0.2), visits)
+    problem = solve(vertices(4), found, PlanningConfig(), 0.8**visits)
     assert problem.trust[0, 0, 1] == pytest.approx(0.64)
     assert problem.trust[0, 0, 2] == pytest.approx(0.8**5)
     assert (problem.trust[0, 1:] == 1).all()
-    unknown = solve(vertices(4), found._replace(action=None), PlanningConfig(revisit_penalty=0.2), visits)
+    unknown = solve(vertices(4), found._replace(action=None), PlanningConfig(), 0.8**visits)
     assert (unknown.trust == 1).all()
 
 
@@ -150,7 +150,7 @@ def test_a_view_leaves_out_merged_vertices():
     )
     some = vertices(4)
     some.present[0, 1] = False
-    problem = solve(some, found, PlanningConfig(revisit_penalty=0.5))
+    problem = solve(some, found, PlanningConfig())
     view = problem.view(0)
     assert view.states.reshape(-1).tolist() == [0, 2, 3]
     assert (view.route, view.target) == ([0, 1, 2], 1)
@@ -166,8 +166,7 @@ def test_a_view_leaves_out_merged_vertices():
 
 def test_a_view_shows_trust_where_an_edge_is_kept():
     found = edges([[2.0] * 3] * 3)._replace(action=np.zeros((1, 3, 3), int))
-    visits = np.full((1, 3, 1), 1.0)
-    graph = solve(vertices(3), found, PlanningConfig(revisit_penalty=0.5), visits).view(0).graph
+    graph = solve(vertices(3), found, PlanningConfig(), np.full((1, 3, 1), 0.5)).view(0).graph
     kept = graph.status == EdgeStatus.KEPT
     assert kept.any()
     assert (graph.trust == np.where(kept, 0.5, 1.0)).all()

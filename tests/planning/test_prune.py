@@ -66,6 +66,14 @@ def test_pruning_keeps_current_state_and_goal_and_spreads_the_rest():
     assert prune_vertices(vertices(8), given, PlanningConfig(max_vertices=8)).all()
 
 
+def test_only_the_goal_is_a_fixed_medoid_unless_the_current_state_is_clustered_too():
+    places = np.array([0, 0.1, 0.2, 3, 8])  # the third vertex stands for its neighbours, unless the first does
+    given = edges(1 + abs(places[:, None] - places))
+    paper, authors = PlanningConfig(max_vertices=3), PlanningConfig(max_vertices=3, cluster_current_state=True)
+    assert np.flatnonzero(prune_vertices(vertices(5), given, paper)).tolist() == [0, 2, 4]
+    assert np.flatnonzero(prune_vertices(vertices(5), given, authors)).tolist() == [0, 3, 4]
+
+
 def test_terminal_vertices_count_as_far_from_everything():
     far = edges(np.ones((5, 5)), terminal=[False, True, True, True, True])
     kept = prune_vertices(vertices(5), far, PlanningConfig(max_vertices=3))

@@ -24,7 +24,7 @@ FAST = (
     *("--match-observations", "--symmetries", "--ema-decay", "0.9"),
 )
 REVISIT = (
-    *("--checkpoints", "4", "--match-observations", "--regenerate", "step", "--revisit-penalty", "0.5"),
+    *("--checkpoints", "4", "--match-observations", "--replan", "step", "--revisit-penalty", "0.5"),
     *("--ema-decay", "0.9"),
 )
 

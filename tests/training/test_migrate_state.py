@@ -41,6 +41,17 @@ def old_replay() -> dict:
     }
 
 
+def old_plans() -> dict:
+    """Columns of the plans of two environments as schema 2 wrote them, of which the second has none yet."""
+    return {
+        "codes": np.array([[5, 1, 2], [-1, -1, -1]]),
+        "kept": np.array([[True, False, True], [False, False, False]]),
+        "target_code": np.array([2, -1]),
+        "planned_code": np.array([5, -1]),
+        "steps": [2, 9],
+    }
+
+
 def old_state(**learner) -> dict:
     core = {
         "network": {"weight": np.ones(2)},
@@ -72,13 +83,25 @@ def test_the_loop_was_in_its_only_stage():
 
 
 def test_names_of_learners_and_their_networks():
-    learner = migrate(old_state(memory={"partial": 1}, walk={"steps": 2}, rngs={"act": 3}), 1)["loop"]["learner"]
+    learner = migrate(old_state(memory={"partial": 1}, walk=old_plans(), rngs={"act": 3}), 1)["loop"]["learner"]
     assert learner.keys() == {"core", "sampler", "frozen", "plan_state", "rngs"}
-    assert (learner["frozen"], learner["plan_state"], learner["rngs"]) == ({"partial": 1}, {"steps": 2}, {"act": 3})
+    assert (learner["frozen"], learner["plan_state"]["steps"], learner["rngs"]) == ({"partial": 1}, [2, 9], {"act": 3})
     core, old = learner["core"], old_state()["loop"]["learner"]["core"]
     assert core.keys() == old.keys() - {"optimiser", "experience"} | {"optimizer", "store", "building"}
     assert core["optimizer"]["weight"]["steps"] == 3
     assert core["counters"] == {"steps": 80, "updates": 20, "target_updates": 2}
+
+
+def test_plans_forget_descriptions_and_keep_what_later_plans_may_use():
+    learner = {"core": {}, "plan_state": old_plans()}
+    plans = migrate({"loop": {"learner": learner}}, 2)["loop"]["learner"]["plan_state"]
+    assert plans.keys() == {"kept", "remaining", "reached_code", "explored", "steps"}
+    assert plans["remaining"].tolist() == [[True, False, True], [False, False, False]]
+    assert plans["remaining"] is not plans["kept"]
+    assert plans["reached_code"].tolist() == [5, -1]
+    assert plans["explored"].tolist() == [False, False]
+    for learner in ({"core": {}}, {"core": {}, "plan_state": {}}):  # agents without plans, or before their first one
+        assert migrate({"loop": {"learner": learner}}, 2)["loop"]["learner"] == learner
 
 
 def test_store_and_sampler_load_what_was_one_buffer():

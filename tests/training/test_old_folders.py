@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import skipper
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.training.run import train
 from skipper.training.run_folder import read_config, read_stamp, read_weights
 
@@ -31,10 +32,22 @@ def test_every_committed_configuration_is_read(path):
     assert (config.agent, config.seed, config.steps) == (written["agent"], written["seed"], written["steps"])
 
 
+@pytest.mark.parametrize("path", [*COMMITTED, *(OLD / name for name in NAMES)], ids=lambda path: path.name)
+def test_agents_imagine_and_plan_when_they_did(path):
+    entry, config = json.loads((path / "config.json").read_text()), read_config(path)
+    if not isinstance(config, SkipperConfig) or entry.get("schema", 1) > 2:
+        return
+    when = {"once": (False, "trigger"), "trigger": (True, "trigger"), "step": (True, "step")}
+    planning = config.planning
+    assert (planning.regenerate, planning.replan) == when[entry["config"]["planning"]["regenerate"]]
+    assert (planning.cluster_current_state, planning.replan_after_exploring) == (True, False)
+
+
 def test_values_survive_their_new_names():
     config = read_config(OLD / "skipper-fast")
     planning, learning = config.planning, config.learning
-    assert (planning.revisit_penalty, planning.edge_length_penalty, planning.match_observations) == (0.5, 0.03, True)
+    assert (planning.edge_length_penalty, planning.match_observations) == (0.03, True)
+    assert config.decision.revisit_penalty == 0.5
     assert (learning.training_targets, learning.ema_decay, learning.updater_process) == ("random", 0.9, True)
     assert (config.world.difficulties, config.env) == ((0.25, 0.35, 0.45, 0.55), "lava")
     assert read_config(OLD / "skipper-stream").world.slip == 0.1

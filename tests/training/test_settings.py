@@ -5,8 +5,9 @@ from dataclasses import fields, replace
 import pytest
 
 from skipper.agents.skipper.config import as_variant
+from skipper.config import DecisionConfig
 from skipper.envs.lava.config import LavaConfig
-from skipper.schema import SCHEMA, to_dict
+from skipper.schema import SCHEMA, differences, to_dict
 from skipper.training.settings import configure, parse_config
 
 
@@ -56,8 +57,12 @@ def test_variants_play_with_each_others_networks():
     assert as_variant(regen, "skipper-once") == once
     assert as_variant(once, "skipper-regen") == regen
     assert as_variant(once, "skipper-goal").planning == replace(regen.planning, always_goal=True)
-    careful = replace(once, planning=replace(once.planning, revisit_penalty=0.3))
-    assert as_variant(careful, "skipper-regen").planning == replace(regen.planning, revisit_penalty=0.3)
+    assert differences(regen, once) == ["agent: skipper-regen -> skipper-once", "planning.regenerate: True -> False"]
+    for replan in ("trigger", "step"):  # which is the run's, whatever its preset
+        run = replace(once, planning=replace(once.planning, replan=replan))
+        assert as_variant(run, "skipper-regen").planning == replace(regen.planning, replan=replan)
+    careful = replace(once, decision=DecisionConfig(revisit_penalty=0.3))
+    assert as_variant(careful, "skipper-regen").decision.revisit_penalty == 0.3
     for config, agent in ((regen, "modelfree"), (configure("fast", "modelfree"), "skipper-once")):
         with pytest.raises(ValueError, match=r"only variants of Skipper.*not 'modelfree'"):
             as_variant(config, agent)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skipper.agents.exploration import explore, linear_epsilon
+from skipper.agents.exploration import linear_epsilon
 from skipper.agents.learning_core import LearningCore, module_state, named_rng
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.hindsight import UpdateBatches
@@ -42,7 +42,9 @@ class SkipperAgent:
             frozen = FrozenNetwork(self.core.network, config, self.spec, caching=False)
         random_targets = settings.training_targets == "random"
         if random_targets:  # all variants train alike: they follow a target until it is reached or times out
-            planning = replace(config.planning, regenerate="trigger", always_goal=False, oracle_parts=())
+            planning = replace(
+                config.planning, replan="trigger", replan_after_exploring=False, always_goal=False, oracle_parts=()
+            )
             config = replace(config, planning=planning)
         return SkipperPolicy(frozen, config, self.spec, rng, random_targets=random_targets)
 
@@ -50,9 +52,7 @@ class SkipperAgent:
 
     def act(self, timestep: TimeStep) -> Decision:
         """Plan, and explore with an epsilon that decreases over time (Alg. 1)."""
-        decision = self._policy.decide(timestep)
-        epsilon = linear_epsilon(self.config.learning, self.core.steps)
-        return decision._replace(action=explore(decision.action, epsilon, self.spec.actions, self._act_rng))
+        return self._policy.act(timestep, linear_epsilon(self.config.learning, self.core.steps), self._act_rng)
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The evaluated networks, with caches and a random stream of their own."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from skipper.config import (
+    DecisionConfig,
     GeneratorConfig,
     HindsightConfig,
     LearningConfig,
@@ -93,8 +94,9 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
         "generator": {"generator_width": 8, "flat_description": True, "generator_every": 4},
         "planning": {
             "prune_vertices": False,
-            "regenerate": "step",
-            "revisit_penalty": 0.5,
+            "cluster_current_state": True,
+            "replan": "step",
+            "replan_after_exploring": False,
             "edge_length_penalty": 0.03,
             "sweeps": 16,
             "match_observations": True,
@@ -114,15 +116,16 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
             "pair_endings": 0.5,
             "other_episodes": 0.1,
         },
+        "decision": {"revisit_penalty": 0.5},
     },
 }
 # Where actions have random effects, an episode bounds nothing, and frequent target updates learn faster.
 STOCHASTIC: dict[str, dict[str, Any]] = {"fast": {"hindsight_bound": False, "target_update_every": 2_400}}
 
-# Each variant is one strategy: changes of the planning block.
+# Each variant is one strategy: changes of the planning block. When to plan is the preset's choice for all of them.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "skipper-once": {"regenerate": "once"},
-    "skipper-regen": {},  # how often is the preset's choice
+    "skipper-once": {"regenerate": False},
+    "skipper-regen": {"regenerate": True},
     "skipper-goal": {"always_goal": True},
     "skipper-oracle": {"oracle_parts": ("edges", "policy"), "match_observations": True},
 }
@@ -142,6 +145,7 @@ def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> Skipp
         "planning": replace(planning, **VARIANTS[agent]),
         "learning": SkipperLearningConfig(**{**vars(shared.learning), **learning}),
         "replay": HindsightConfig(**{**vars(shared.replay), **added.get("replay", {})}),
+        "decision": DecisionConfig(**added.get("decision", {})),
     }
     return SkipperConfig(**values)
 

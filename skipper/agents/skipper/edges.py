@@ -2,7 +2,7 @@
 
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.nets.frozen import FrozenNetwork
-from skipper.types import Array, Edges, EnvironmentSpec, LazyEdges, Vertices, oracle_of
+from skipper.types import CURRENT, Array, Edges, EnvironmentSpec, LazyEdges, Vertices, oracle_of
 
 
 class EdgeSource:
@@ -17,6 +17,18 @@ class EdgeSource:
 
         ``environments`` (B,) are the numbers of the environments, whose earlier estimates are used again.
         """
+        edges = self._estimate(vertices, environments)
+        # An agent that acts is not in a terminal state, whatever the terminal head says (authors' code).
+        terminal = edges.terminal.copy()
+        terminal[:, CURRENT] = False
+        return edges._replace(terminal=terminal)
+
+    def complete(self, vertices: Vertices) -> Edges:
+        """All estimates for all pairs of vertices, which need not belong to one plan."""
+        edges = self._estimate(vertices)
+        return edges if isinstance(edges, Edges) else edges.where(all_pairs(vertices))
+
+    def _estimate(self, vertices: Vertices, environments: Array | None = None) -> Edges | LazyEdges:
         if "edges" in self._oracle_parts:
             return self._true_edges(vertices, environments)
         learned = self._frozen.edges(vertices, environments)
@@ -29,15 +41,10 @@ class EdgeSource:
             terminal=true.terminal if "terminal" in self._oracle_parts else edges.terminal,
         )
 
-    def complete(self, vertices: Vertices) -> Edges:
-        """All estimates for all pairs of vertices, which need not belong to one plan."""
-        edges = self.estimate(vertices)
-        return edges if isinstance(edges, Edges) else edges.where(all_pairs(vertices))
-
     def _true_edges(self, vertices: Vertices, environments: Array | None) -> Edges:
         """Ground truth; the revisit penalty needs the first actions of the policy, as long as that is learned."""
-        true, planning = self._truth(vertices), self._config.planning
-        if planning.revisit_penalty == 0 or "policy" in planning.oracle_parts:
+        true, parts = self._truth(vertices), self._config.planning.oracle_parts
+        if self._config.decision.revisit_penalty == 0 or "policy" in parts:
             return true
         return true._replace(action=self._frozen.edges(vertices, environments).action)
 

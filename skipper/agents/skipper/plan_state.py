@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skipper.types import Array
+from skipper.agents.visits import EpisodeVisits
+from skipper.types import Array, Vertices
 
 LONG_AGO = 1_000_000  # steps since the last plan where there was none
 
@@ -13,13 +14,13 @@ class PlanState(NamedTuple):
     """The last plans of B environments with N vertices each, and the episodes so far."""
 
     vertices: Array  # (B, N, W, H, C) of the last plan
-    codes: Array  # (B, N)
-    kept: Array  # (B, N) bool
+    kept: Array  # (B, N) bool, those that it used
+    remaining: Array  # (B, N) bool, those that the episode's later plans may use; none before its first plan
     target: Array  # (B, W, H, C)
-    target_code: Array  # (B,)
-    planned_code: Array  # (B,) the code of the state in which the plan was made
-    steps: Array  # (B,) since then
+    reached_code: Array  # (B,) of the checkpoint reached last among these vertices, -1 where there is none
+    steps: Array  # (B,) since the last plan
     aiming: Array  # (B,) bool, whether there is a target
+    explored: Array  # (B,) bool, whether the last action was taken at random, without a plan
     visited: Array  # (B, T) keys of the episode's states so far
     taken: Array  # (B, T) actions that were chosen there, -1 where there is none yet
     length: Array  # (B,) of the episode so far
@@ -29,34 +30,35 @@ class PlanState(NamedTuple):
         """No plans yet, and room for episodes of ``max_steps`` steps."""
         return cls(
             vertices=np.zeros((environments, vertices, *shape), np.uint8),
-            codes=np.full((environments, vertices), -1),
             kept=np.zeros((environments, vertices), bool),
+            remaining=np.zeros((environments, vertices), bool),
             target=np.zeros((environments, *shape), np.uint8),
-            target_code=np.full(environments, -1),
-            planned_code=np.full(environments, -1),
+            reached_code=np.full(environments, -1),
             steps=np.full(environments, LONG_AGO),
             aiming=np.zeros(environments, bool),
-            visited=np.zeros((environments, max_steps), np.int64),
-            taken=np.full((environments, max_steps), -1, np.int8),
-            length=np.zeros(environments, np.int64),
+            explored=np.zeros(environments, bool),
+            **EpisodeVisits.empty(environments, max_steps)._asdict(),
         )
 
     def begin_episodes(self, first: Array) -> None:
-        """Forget the actions of the last episode where a new one begins, (B,) bool."""
-        self.taken[first], self.length[first] = -1, 0
+        """Forget the actions and the checkpoints of the last episode where a new one begins, (B,) bool."""
+        self.visits.begin_episodes(first)
+        self.remaining[first] = False
 
-    def record_action(self, key: Array, action: Array) -> None:
-        """Append the actions (B,) chosen in states with ``key`` (B,); beyond ``max_steps`` they replace the last."""
-        rows, index = np.arange(len(action)), np.minimum(self.length, self.taken.shape[1] - 1)
-        self.visited[rows, index], self.taken[rows, index] = key, action
-        self.length[:] += 1
+    def record_problem(self, rows: Array, vertices: Vertices, kept: Array, hidden: Array) -> None:
+        """Take over the vertices of new plans of the environments ``rows`` (R,), and which of them were kept (R, N).
 
-    def visit_counts(self, rows: Array, key: Array, actions: int) -> Array:
-        """(R, N, A) how often each action was chosen in the states ``key`` (R, N) of the environments ``rows`` (R,)."""
-        length = int(self.length[rows].max(initial=0))
-        here = self.visited[rows, None, :length] == key[..., None]  # (R, N, T)
-        taken = self.taken[rows, :length, None] == np.arange(actions)  # (R, T, A)
-        return here.astype(np.float32) @ taken.astype(np.float32)
+        Where these are the first plans with their checkpoints, later plans may use those that were kept, and those
+        that were ``hidden`` (R, N) because the agent stood on them.
+        """
+        new = ~self.remaining[rows].any(-1)
+        self.remaining[rows[new]], self.reached_code[rows[new]] = (kept | hidden)[new], -1
+        self.vertices[rows], self.kept[rows] = vertices.observation, kept
+
+    @property
+    def visits(self) -> EpisodeVisits:
+        """The last three columns."""
+        return EpisodeVisits(self.visited, self.taken, self.length)
 
     def state_dict(self) -> dict[str, Any]:
         """A copy of all columns."""

@@ -7,12 +7,12 @@ from skipper.agents.learning_core import load_module_state
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.edges import EdgeSource
 from skipper.agents.skipper.plan_state import PlanState
-from skipper.agents.skipper.vertices import VertexSource
+from skipper.agents.skipper.vertices import VertexSource, hidden_checkpoints
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import ProxyProblem, solve
-from skipper.types import Agent, Array, Decision, Edges, EnvironmentSpec, TimeStep, Vertices, oracle_of
+from skipper.types import CURRENT, Agent, Array, Decision, Edges, EnvironmentSpec, TimeStep, Vertices, oracle_of
 
 GOAL_FRACTION = 0.25  # of random targets that are the goal
 
@@ -43,20 +43,31 @@ class SkipperPolicy:
 
     # Decisions
 
-    def decide(self, timestep: TimeStep) -> Decision:
-        """Targets and greedy actions; random actions where the current state has no edge."""
+    def act(self, timestep: TimeStep, epsilon: float, rng: np.random.Generator) -> Decision:
+        """Decide, or take a random action with probability ``epsilon`` (Alg. 1, "decided to explore")."""
+        if self.config.planning.replan_after_exploring:
+            return self.decide(timestep, rng.random(len(timestep.first)) < epsilon)
+        decision = self.decide(timestep)
+        return decision._replace(action=explore(decision.action, epsilon, self.spec.actions, rng))
+
+    def decide(self, timestep: TimeStep, exploring: Array | None = None) -> Decision:
+        """Targets and greedy actions; random actions where the current state has no edge, and where ``exploring`` (B,).
+
+        No plan is made where the agent explores.
+        """
         B, config = len(timestep.observation), self.config.planning  # noqa: N806
         if self.plan_state is None or len(self.plan_state.steps) != B:
             self.plan_state = PlanState.empty(B, config.checkpoints + 2, self.spec.shape, self.spec.longest)
         plans = self.plan_state
         plans.begin_episodes(timestep.first)
         # Is it time to plan (Alg. 1, "if abstract problem just constructed or a checkpoint / timeout reached")?
-        code = self._describe(timestep.observation)
         active = np.ones(B, bool) if timestep.idle is None else ~timestep.idle
-        reason = np.where(active, self._reason_to_plan(plans, timestep, code), "")
+        if exploring is not None:
+            active &= ~exploring
+        reason = np.where(active, self._reason_to_plan(plans, timestep, active), "")
         planned = reason != ""
         # Construct and solve proxy problems, and take over their targets (Alg. 1, "subroutine", "value iteration").
-        problem = self._new_targets(plans, timestep, code, np.flatnonzero(planned)) if planned.any() else None
+        problem = self._new_targets(plans, timestep, np.flatnonzero(planned)) if planned.any() else None
         plans.steps[:] += 1
         # Follow the checkpoint policy (Alg. 1, "follow the action suggested by the checkpoint-achieving policy").
         action, values = self.rng.integers(self.spec.actions, size=B), np.full((B, self.spec.actions), np.nan)
@@ -64,84 +75,95 @@ class SkipperPolicy:
         if aiming.any():
             values[aiming] = self.action_values(timestep.observation[aiming], plans.target[aiming])
             action[aiming] = values[aiming].argmax(-1)
-        if config.revisit_penalty > 0 and not self._random_targets:
-            plans.record_action(self.spec.state_key(timestep.observation), action)
+        plans.explored[:] = False if exploring is None else exploring
+        if self.config.decision.revisit_penalty > 0 and not self._random_targets:
+            plans.visits.record(self.spec.state_key(timestep.observation), action)
         attention = self._attend(timestep.observation) if self._attend else None
         return Decision(action, plans.target.copy(), planned, problem, reason, aiming, values, attention)
 
-    def _describe(self, observation: Array) -> Array:
-        """(B,) partial descriptions, -1 where no decision depends on them."""
-        if self.config.planning.match_observations or self.config.planning.always_goal:
-            return np.full(len(observation), -1)
-        return self.frozen.describe(observation)
-
-    def _reason_to_plan(self, plans: PlanState, timestep: TimeStep, code: Array) -> Array:
-        """(B,) why a new plan is due, in words; empty where none is."""
+    def _reason_to_plan(self, plans: PlanState, timestep: TimeStep, active: Array) -> Array:
+        """(B,) why a new plan is due where the agent is ``active`` (B,), in words; empty where none is."""
         config = self.config.planning
-        if config.regenerate == "step" or config.always_goal:
-            at_target = at_checkpoint = late = np.zeros(len(code), bool)
+        if config.replan == "step" or config.always_goal:
+            at_target = at_checkpoint = late = np.zeros(len(timestep.first), bool)
         else:
-            at_target, at_checkpoint = self._reached(plans, timestep.observation, code)
+            following = active & plans.aiming & ~timestep.first & ~plans.explored
+            at_target, at_checkpoint = self._reached(plans, timestep.observation, following)
             late = plans.steps >= config.timeout
         like = "" if config.match_observations else "a state like "  # several states can share a description
         reasons = {
             "the episode begins": timestep.first,
+            "the last action was random": plans.explored,
             "there was no target": ~plans.aiming,
             f"{like}the target was reached": at_target,
             f"{like}a checkpoint was reached": at_checkpoint,
             "time ran out": late,
         }
-        default = "it plans at every step" if config.regenerate == "step" and not config.always_goal else ""
+        default = "it plans at every step" if config.replan == "step" and not config.always_goal else ""
         return np.select(list(reasons.values()), list(reasons), default=default)
 
-    def _reached(self, plans: PlanState, observation: Array, code: Array) -> tuple[Array, Array]:
-        """(B,) bool each: whether the target was reached, and whether any checkpoint of the plan was."""
-        if self.config.planning.match_observations:
-            key, reached = self.spec.state_key(observation), np.zeros(len(observation), bool)
-            if plans.kept.any():
-                reached = (plans.kept & (self.spec.state_key(plans.vertices) == key[:, None]))[:, 1:].any(-1)
-            return self.spec.state_key(plans.target) == key, reached
-        reached = (plans.kept & (plans.codes == code[:, None]))[:, 1:].any(-1)
-        return code == plans.target_code, reached & (code != plans.planned_code)
+    def _reached(self, plans: PlanState, observation: Array, following: Array) -> tuple[Array, Array]:
+        """(B,) bool each: whether the target was reached, and whether any checkpoint of the plan was.
+
+        False where no plan is ``following`` (B,). A checkpoint on which the agent stood when it planned is not kept by
+        that plan, and so not reached before another one.
+        """
+        at_target, at_checkpoint = np.zeros((2, len(following)), bool)
+        if not following.any():
+            return at_target, at_checkpoint
+        # Identify the current states, the targets and the checkpoints, by state or by partial description. The network
+        # may have learned since the plan was made, so the states of the plan are described again.
+        by_code = not self.config.planning.match_observations
+        identify = self.frozen.describe if by_code else self.spec.state_key
+        here, target = identify(np.concatenate([observation[following], plans.target[following]])).reshape(2, -1)
+        kept, vertices = plans.kept[following], plans.vertices[following]
+        kept[:, CURRENT] = False
+        met = np.zeros(kept.shape, bool)
+        if kept.any():
+            met[kept] = identify(vertices[kept]) == here[kept.nonzero()[0]]
+        at_target[following], at_checkpoint[following] = here == target, met.any(-1)
+        # By description, the checkpoint reached last is not reached again before another one is (authors' code).
+        if by_code:
+            at_checkpoint[following] &= here != plans.reached_code[following]
+            reached = (at_target | at_checkpoint)[following]
+            plans.reached_code[following] = np.where(reached, here, plans.reached_code[following])
+        return at_target, at_checkpoint
 
     # Plans
 
-    def _new_targets(self, plans: PlanState, timestep: TimeStep, code: Array, rows: Array) -> ProxyProblem | None:
+    def _new_targets(self, plans: PlanState, timestep: TimeStep, rows: Array) -> ProxyProblem | None:
         """Choose new targets for the environments ``rows`` (R,), by solving proxy problems if the agent plans."""
         observation = timestep.observation[rows]
         goal = self.vertex_source.goal(observation, timestep.goal[rows])
         problem = None
         if self.config.planning.always_goal or self._random_targets:
             target = self._random_target(observation, goal) if self._random_targets else goal
-            target_code, aiming = self._describe(target), np.ones(len(rows), bool)
+            aiming = np.ones(len(rows), bool)
             plans.kept[rows] = False  # no checkpoint ends the way to the target
         else:
-            problem = self._solve(plans, observation, goal, timestep.first[rows], rows)
+            problem = self._solve(plans, observation, goal, rows)
             # Aim at the best vertex (Alg. 1, "select the target checkpoint").
-            vertices, target, aiming = problem.vertices, problem.targets, problem.target >= 0
-            target_code = vertices.code[np.arange(len(rows)), problem.target]
-            plans.vertices[rows], plans.codes[rows], plans.kept[rows] = (
-                vertices.observation,
-                vertices.code,
-                problem.kept,
-            )
-        plans.target[rows], plans.target_code[rows] = target, target_code
-        plans.planned_code[rows], plans.aiming[rows], plans.steps[rows] = code[rows], aiming, 0
+            target, aiming = problem.targets, problem.target >= 0
+            plans.record_problem(rows, problem.vertices, problem.kept, hidden_checkpoints(problem.vertices))
+        plans.target[rows], plans.aiming[rows], plans.steps[rows] = target, aiming, 0
         return problem
 
-    def _solve(self, plans: PlanState, observation: Array, goal: Array, first: Array, rows: Array) -> ProxyProblem:
+    def _solve(self, plans: PlanState, observation: Array, goal: Array, rows: Array) -> ProxyProblem:
         """Construct and solve the proxy problems of the environments ``rows`` (R,) (Alg. 1, "subroutine")."""
         config = self.config.planning
-        # Generate checkpoints (Alg. 1, "generate more than necessary checkpoints"). Skipper-once keeps those of the
-        # episode, but generates them too, so that the random stream is the same whichever environments need new ones.
-        vertices = self.vertex_source.propose(observation, goal, environments=rows)
-        if config.regenerate == "once" and not first.all():
-            vertices = self.vertex_source.keep_checkpoints(vertices, plans, rows, first)
+        # Generate checkpoints (Alg. 1, "generate more than necessary checkpoints"), or keep those of the episode.
+        if config.regenerate:
+            plans.remaining[rows] = False  # the checkpoints of earlier plans are discarded
+            vertices = self.vertex_source.propose(observation, goal, environments=rows)
+        else:
+            vertices = self.vertex_source.keep_or_propose(observation, goal, plans, rows)
         # Annotate edges (Alg. 1, "use estimators to annotate the edges").
         edges = self.edge_source.estimate(vertices, rows)
         # Prune vertices and edges, and run value iteration (Alg. 1, "prune", "run value iteration").
-        visits = plans.visit_counts(rows, vertices.key, self.spec.actions) if config.revisit_penalty > 0 else None
-        return solve(vertices, edges, config, visits)
+        factors, penalty = None, self.config.decision.revisit_penalty
+        if penalty > 0:
+            factors = (1.0 - penalty) ** plans.visits.counts(rows, vertices.key, self.spec.actions)
+        return solve(vertices, edges, config, factors)
 
     def _random_target(self, observation: Array, goal: Array) -> Array:
         """(R, W, H, C) random imagined states, some of them replaced by the goal."""
@@ -180,10 +202,8 @@ class SkipperActor:
         self.policy, self._epsilon = policy, epsilon
 
     def act(self, timestep: TimeStep) -> Decision:
-        """The policy's action, replaced by a random one with probability ``epsilon``."""
-        decision = self.policy.decide(timestep)
-        action = explore(decision.action, self._epsilon, self.policy.spec.actions, self.policy.rng)
-        return decision._replace(action=action)
+        """The policy's action, or a random one with probability ``epsilon``."""
+        return self.policy.act(timestep, self._epsilon, self.policy.rng)
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """The proxy problems that the agent would solve at the beginning of an episode; its state is unchanged."""

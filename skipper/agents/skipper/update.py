@@ -56,12 +56,10 @@ class Updater:
         per_pair = total_loss(losses, dict.fromkeys(losses, 1.0))  # (real,)
         weight = torch.ones(real) if batch.weight is None else batch.weight
         loss = weighted_mean(per_pair, weight)
-        # Imagined targets: only their distances are learned (Alg. 3).
+        # Imagined targets: only their distances are learned, without importance weights (Alg. 3).
         if len(delusion):
             losses["delusion"] = delusion
-            scaled = settings.delusion_scale * delusion
-            # Each prioritized sample has one imagined target, which shares its weight.
-            loss = loss + (scaled.mean() if batch.weight is None else weighted_mean(scaled, weight))
+            loss = loss + (settings.delusion_scale * delusion).mean()
         self.online.step(loss, batch.rate)
         pairs = torch.tensor(float(len(batch.hindsight.action)))
         return UpdateResult(_means({"loss": loss, "pairs": pairs} | losses), per_pair.detach().numpy())

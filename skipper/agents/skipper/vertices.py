@@ -26,54 +26,56 @@ class VertexSource:
 
         ``environments`` (B,) are the numbers of environments, in which similar vertices are proposed again.
         """
-        planning = self._config.planning
-        count = planning.checkpoints if checkpoints is None else checkpoints
-        if "vertices" in planning.oracle_parts:
-            return self._true_vertices(observation, goal, count)
+        count = self._config.planning.checkpoints if checkpoints is None else checkpoints
+        return self.describe(self._new_states(observation, goal, environments, count))
+
+    def _new_states(self, observation: Array, goal: Array, environments: Array | None, count: int) -> Array:
+        """(B, N, W, H, C) the current state, ``count`` new checkpoints, and the goal."""
+        if "vertices" in self._config.planning.oracle_parts:
+            return self._with_endpoints(observation, self._reachable_cells(observation, count), goal)
         # Sample partial descriptions, and imagine the states that they describe in the current context.
         codes = distinct_codes(len(observation), count, self._config.generator.description_bits, self._rng)
         cells = self._frozen.imagine(observation, codes, environments)  # (B, count)
-        states = self._with_endpoints(observation, cells, goal)
-        # A checkpoint keeps the code that it was imagined from. Where observations are matched, codes are not needed.
-        endpoints = np.full((2, len(observation)), -1)
-        if not planning.match_observations:
-            endpoints = self._frozen.describe(np.concatenate([observation, goal])).reshape(2, -1)
-        codes = np.concatenate([endpoints[0, :, None], codes, endpoints[1, :, None]], axis=1)
-        return self.merge(states, codes)
+        return self._with_endpoints(observation, cells, goal)
 
-    def _true_vertices(self, observation: Array, goal: Array, count: int) -> Vertices:
-        """Vertices whose ``count`` checkpoints are random reachable states, distinct if possible."""
+    def _reachable_cells(self, observation: Array, count: int) -> Array:
+        """(B, count) cells of random reachable states, distinct if possible."""
         reachable = oracle_of(self._spec).reachable(observation)  # (B, S)
         order = np.where(reachable, self._rng.random(reachable.shape), 2.0).argsort(-1)  # reachable cells first
         number = np.maximum(reachable.sum(-1, keepdims=True), 1)
-        cells = np.take_along_axis(order, np.arange(count)[None] % number, axis=1)  # (B, count)
-        states = self._with_endpoints(observation, cells, goal)
-        flat = observations_tensor(states.reshape(-1, *observation.shape[1:]))
-        codes = self._frozen.network.generator.codes(flat).numpy()
-        return self.merge(states, codes.reshape(states.shape[:2]))
+        return np.take_along_axis(order, np.arange(count)[None] % number, axis=1)
 
     def _with_endpoints(self, observation: Array, cells: Array, goal: Array) -> Array:
         """(B, N, W, H, C) the current state, the states with the agent at ``cells`` (B, N - 2), and the goal."""
         imagined = self._scene.place_agent(observation, cells)
         return np.concatenate([observation[:, None], imagined, goal[:, None]], axis=1)
 
-    def keep_checkpoints(self, fresh: Vertices, plans: PlanState, rows: Array, first: Array) -> Vertices:
-        """The vertices of the episode's earlier plans with a new current state; ``fresh`` where an episode begins.
+    def keep_or_propose(self, observation: Array, goal: Array, plans: PlanState, rows: Array) -> Vertices:
+        """The checkpoints of the episode with a new current state, for observations and goals (R, W, H, C).
 
-        ``rows`` (R,) are the environments, ``first`` (R,) bool says where an episode begins.
+        ``rows`` (R,) are the environments; those whose episodes have no checkpoints yet get new ones.
         """
-        states = np.where(first[:, None, None, None, None], fresh.observation, plans.vertices[rows])
-        codes = np.where(first[:, None], fresh.code, plans.codes[rows])
-        states[:, CURRENT], codes[:, CURRENT] = fresh.observation[:, CURRENT], fresh.code[:, CURRENT]
-        # Vertices that an earlier plan of the episode pruned stay pruned.
-        kept = np.where(first[:, None], fresh.present, plans.kept[rows])
-        kept[:, [CURRENT, GOAL]] = True
-        merged = self.merge(states, codes)
-        return merged._replace(present=merged.present & kept)
+        states, remaining = plans.vertices[rows], plans.remaining[rows]
+        new = ~remaining.any(-1)
+        if new.any():
+            count = self._config.planning.checkpoints
+            states[new] = self._new_states(observation[new], goal[new], rows[new], count)
+            remaining[new] = True
+        states[:, CURRENT] = observation
+        # Only the episode's first plan prunes for good. A checkpoint that the agent stands on is merged this time.
+        vertices = self.describe(states)
+        return vertices._replace(present=vertices.present & remaining)
 
-    def merge(self, observation: Array, code: Array) -> Vertices:
-        """States (B, N, W, H, C) with codes (B, N) as vertices, of which duplicates are not present."""
-        return merge_vertices(observation, code, self._spec.state_key(observation))
+    def describe(self, states: Array) -> Vertices:
+        """States (B, N, W, H, C) as vertices, with the codes that the network gives them now.
+
+        Imagined states are described again: the generator may have drawn another state than the sampled code
+        describes. Where observations are matched no decision depends on codes, and all are -1.
+        """
+        codes = np.full(states.shape[:2], -1)
+        if not self._config.planning.match_observations:
+            codes = self._frozen.describe(states.reshape(-1, *states.shape[2:])).reshape(codes.shape)
+        return merge_vertices(states, codes, self._spec.state_key(states))
 
     @torch.no_grad()
     def goal(self, observation: Array, given: Array) -> Array:
@@ -87,9 +89,16 @@ class VertexSource:
 def merge_vertices(observation: Array, code: Array, key: Array) -> Vertices:
     """States (B, N, W, H, C) as vertices; of those with equal ``key`` (B, N) one is present.
 
-    The current state and the goal always are.
+    The current state and the goal always are. Different states stay apart where they share a ``code`` (B, N).
     """
     return Vertices(observation, code, _is_unique(key), key)
+
+
+def hidden_checkpoints(vertices: Vertices) -> Array:
+    """(B, N) bool, one of the checkpoints that equal the current state and were merged into it, where there is any."""
+    same: Array = (vertices.key == vertices.key[:, [CURRENT]]) & (vertices.key != vertices.key[:, [GOAL]])
+    same[:, CURRENT] = False
+    return same & (same.cumsum(-1) == 1)
 
 
 @kernel

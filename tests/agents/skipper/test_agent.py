@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from skipper.agents.registry import agent_kind, make_baseline
 from skipper.agents.skipper.agent import SkipperAgent
@@ -58,6 +59,19 @@ def test_updates_lower_the_losses(delusion):
     assert ("delusion" in metrics[0]) == (delusion > 0)
     for name in ("reconstruction", "reward", "loss"):
         assert np.mean([record[name] for record in metrics[-10:]]) < np.mean([record[name] for record in metrics[:10]])
+
+
+def test_imagined_targets_have_no_importance_weights():
+    learner = agent()
+    settings = replace(learner.config.learning, delusion_scale=0.25, learning_starts=10**9)
+    learner = SkipperAgent(replace(learner.config, learning=settings), learner.spec)
+    loop = loop_of(learner)
+    while loop.step < 400:
+        loop.advance()
+    batch = learner._batches.prepare()
+    metrics = learner._updater.update_estimators(batch._replace(weight=torch.zeros(batch.real))).metrics
+    assert metrics["delusion"] > 0
+    assert metrics["loss"] == pytest.approx(0.25 * metrics["delusion"], rel=1e-5)
 
 
 def quick(name: str) -> SkipperAgent:

@@ -31,7 +31,7 @@ CONFIG = replace(
     world=WORLD,
     network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
     generator=GeneratorConfig(generator_width=4),
-    planning=replace(BASE.planning, regenerate="step", match_observations=True, edge_threshold=20.0),
+    planning=replace(BASE.planning, replan="step", match_observations=True, edge_threshold=20.0),
 )
 
 
@@ -71,6 +71,14 @@ def changed(part: str) -> SkipperNetwork:
     return network
 
 
+class RecordingCodes(FrozenNetwork):
+    """Keeps the codes that states were last imagined from."""
+
+    def imagine(self, observation: np.ndarray, codes: np.ndarray, environments: np.ndarray | None = None) -> np.ndarray:
+        self.codes = codes
+        return super().imagine(observation, codes, environments)
+
+
 @torch.no_grad()
 def expectation(network: SkipperNetwork, head: str, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """(P, A) the modules' own answer for pairs of states (P, W, H, C)."""
@@ -85,7 +93,7 @@ def expectation(network: SkipperNetwork, head: str, source: np.ndarray, target: 
 )
 def test_decisions_are_those_of_the_modules(part, settings):
     network = changed(part)
-    frozen = FrozenNetwork(network, CONFIG, SPEC, **settings)
+    frozen = RecordingCodes(network, CONFIG, SPEC, **settings)
     policy = SkipperPolicy(frozen, CONFIG, SPEC, np.random.default_rng(0))
     envs = LavaVectorEnv(4, tasks=TASKS)
     observation, info = envs.reset(seed=0)
@@ -95,7 +103,7 @@ def test_decisions_are_those_of_the_modules(part, settings):
         vertices, aiming = decision.plan.vertices, decision.aiming
         # Imagined states.
         with torch.no_grad():
-            logits = network.generator(torch.from_numpy(observation), torch.from_numpy(vertices.code[:, 1:-1])).numpy()
+            logits = network.generator(torch.from_numpy(observation), torch.from_numpy(frozen.codes)).numpy()
         cells = SPEC.scene.agent_cell(vertices.observation[:, 1:-1].reshape(-1, *SPEC.shape)).reshape(4, -1)
         chosen = np.take_along_axis(logits, cells[..., None], -1)[..., 0]
         np.testing.assert_allclose(chosen, logits.max(-1), atol=1e-4)
@@ -106,9 +114,9 @@ def test_decisions_are_those_of_the_modules(part, settings):
             here = np.repeat(vertices.observation[row, [CURRENT]], len(targets), axis=0)
             action = expectation(network, "value", here, states).argmax(-1)
             distance = expectation(network, "distance", here, states)[np.arange(len(action)), action]
-            if not decision.plan.edges.terminal[row, CURRENT]:
-                found = decision.plan.edges.distance[row, CURRENT, targets]
-                np.testing.assert_allclose(found, distance, rtol=1e-4)
+            assert not decision.plan.edges.terminal[row, CURRENT]
+            found = decision.plan.edges.distance[row, CURRENT, targets]
+            np.testing.assert_allclose(found, distance, rtol=1e-4)
         # Actions.
         if aiming.any():
             aimed += aiming.sum()

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from skipper.agents.skipper.edges import EdgeSource
@@ -11,27 +12,30 @@ from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import LavaOracle, action_values, shortest_distances
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.prune import EdgeStatus
+from skipper.training.load import with_settings
 from skipper.training.settings import configure
-from skipper.types import LazyEdges
+from skipper.types import CURRENT, LazyEdges
 
 WORLD = LavaConfig(6, 6, max_steps=20)
 SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
 SEEN, TOLD = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.arange(4), TASKS.table.goal)
 
 
-def policy(**planning) -> SkipperPolicy:
-    base = configure("debug", "skipper-regen")
+def policy(**settings) -> SkipperPolicy:
     config = replace(
-        base,
+        with_settings(configure("debug", "skipper-regen"), settings),
         world=WORLD,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
         generator=GeneratorConfig(generator_width=4),
-        planning=replace(base.planning, **planning),
     )
     with seeded_initialisation(0):
         network = SkipperNetwork(config, SPEC)
+    with torch.no_grad():
+        for parameter in network.generator.fuse.parameters():  # so that codes give different cells
+            parameter *= 3.0
     return evaluation_policy(network, config, SPEC, np.random.default_rng(0))
 
 
@@ -83,7 +87,24 @@ def test_true_edges_begin_with_the_learned_actions_where_revisits_are_penalised(
 
 def test_true_terminal_states_do_not_depend_on_the_learned_head():
     for parts, planned in ((("terminal",), True), ((), False)):
-        agent = policy(oracle_parts=parts, edge_threshold=20.0)
+        agent = policy(oracle_parts=parts, edge_threshold=20.0, match_observations=True)
         with torch.no_grad():
             agent.network.estimators.terminal[-1].bias[1] += 100.0  # it calls everything terminal
-        assert (agent.plan(SEEN, TOLD).status == EdgeStatus.KEPT).any() == planned
+        assert (agent.plan(SEEN, TOLD).status[:, 1:] == EdgeStatus.KEPT).any() == planned
+
+
+@pytest.mark.parametrize("edge_cache", [False, True])
+def test_an_agent_that_acts_is_not_in_a_terminal_state(edge_cache):
+    agent = policy(edge_threshold=20.0, match_observations=True)
+    agent.edge_source = EdgeSource(
+        FrozenNetwork(agent.network, agent.config, SPEC, edge_cache=edge_cache), agent.config, SPEC
+    )
+    with torch.no_grad():
+        agent.network.estimators.terminal[-1].bias[1] += 100.0  # it calls everything terminal
+    problem = agent.plan(SEEN, TOLD)
+    assert not problem.edges.terminal[:, CURRENT].any()
+    assert problem.edges.terminal[:, 1:][problem.vertices.present[:, 1:]].all()
+    assert (problem.target >= 0).all()
+    assert (problem.status[:, CURRENT] == EdgeStatus.KEPT).any(-1).all()
+    # Estimates that do not belong to a plan are the head's own.
+    assert agent.edges(problem.vertices).terminal[:, CURRENT].all()

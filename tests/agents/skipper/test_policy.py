@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from skipper.agents.registry import make_baseline
+from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.vertices import merge_vertices
 from skipper.config import GeneratorConfig, NetworkConfig, RunConfig
@@ -19,6 +20,7 @@ from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.training.evaluate import play
+from skipper.training.load import with_settings
 from skipper.training.settings import configure
 from skipper.types import CURRENT, GOAL, TimeStep, content_keys
 
@@ -29,20 +31,28 @@ SEEN, TOLD = TASKS.observe(np.arange(4), TASKS.table.start), TASKS.observe(np.ar
 FIRST = TimeStep(SEEN, TOLD, np.ones(4, bool))
 
 
-def configuration(agent: str = "skipper-regen", **planning) -> RunConfig:
-    base = configure("debug", agent)
+def configuration(agent: str = "skipper-regen", **settings) -> RunConfig:
     return replace(
-        base,
+        with_settings(configure("debug", agent), settings),
         world=WORLD,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
         generator=GeneratorConfig(generator_width=4),
-        planning=replace(base.planning, **planning),
     )
 
 
 def network(config: RunConfig) -> SkipperNetwork:
+    """With a generator whose codes give different cells, and that describes states differently."""
     with seeded_initialisation(0):
-        return SkipperNetwork(config, SPEC)
+        module = SkipperNetwork(config, SPEC)
+    change(module.generator.fuse, 3.0)
+    change(module.generator.description, 3.0)
+    return module
+
+
+@torch.no_grad()
+def change(module: torch.nn.Module, factor: float) -> None:
+    for parameter in module.parameters():
+        parameter *= factor
 
 
 def online_policy(agent: str = "skipper-regen", *, random_targets: bool = False, **planning) -> SkipperPolicy:
@@ -105,10 +115,10 @@ def test_once_keeps_its_checkpoints_for_the_episode_and_regen_does_not():
         policy = online_policy(name, match_observations=True, timeout=2)
         same, before = [], None
         for first, _, _ in decisions(policy, 10):
-            codes = policy.plan_state.codes[:, 1:-1].copy()
+            states = policy.plan_state.vertices[:, 1:-1].copy()
             if before is not None:
-                same += (codes == before).all(-1)[~first].tolist()
-            before = codes
+                same += (states == before).all((1, 2, 3, 4))[~first].tolist()
+            before = states
         kept[name] = np.mean(same)
     assert kept["skipper-once"] == 1.0
     assert kept["skipper-regen"] < 0.8
@@ -127,7 +137,7 @@ def test_plans_can_be_made_without_acting_on_them():
     assert (problem.vertices.observation[:, GOAL] == TOLD).all()
     assert (problem.kept.sum(-1) <= 12).all()
     assert actor.policy.plan_state is None
-    assert (actor.plan(SEEN, TOLD).vertices.code == problem.vertices.code).all()  # no random number was used up
+    assert (actor.plan(SEEN, TOLD).vertices.key == problem.vertices.key).all()  # no random number was used up
     with pytest.raises(ValueError, match="always aims at the goal"):
         SkipperActor(evaluated_policy("skipper-goal"), epsilon=0.0).plan(SEEN, TOLD)
 
@@ -159,7 +169,7 @@ def test_without_any_edge_it_plans_again_at_every_step():
 
 
 def test_at_every_step_there_is_a_new_plan_and_edges_that_led_back_are_trusted_less():
-    policy = evaluated_policy(regenerate="step", revisit_penalty=0.5, match_observations=True)
+    policy = evaluated_policy(replan="step", revisit_penalty=0.5, match_observations=True)
     states, goal = TASKS.observe(np.zeros(2, int), TASKS.table.starts[0, :2]), TOLD[:1]
     chosen, plans = [], []
     for moment in range(min(24, SPEC.longest)):  # back and forth between two states
@@ -172,7 +182,7 @@ def test_at_every_step_there_is_a_new_plan_and_edges_that_led_back_are_trusted_l
         chosen.append(int(decision.action[0]))
         plans.append(decision.plan)
     assert plans[-1].trust.min() < 1.0
-    assert not np.array_equal(plans[0].vertices.code, plans[2].vertices.code)
+    assert not np.array_equal(plans[0].vertices.key, plans[2].vertices.key)
 
 
 def test_idle_environments_have_no_plans():
@@ -200,3 +210,119 @@ def test_a_learned_goal_replaces_the_given_one():
     with torch.no_grad():
         cells = policy.network.goal(torch.from_numpy(SEEN)).argmax(-1).numpy()
     assert (LavaScene().agent_cell(problem.vertices.observation[:, GOAL]) == cells).all()
+
+
+# Partial descriptions
+
+VARIANTS = [
+    {"regenerate": regenerate, "replan": replan} for regenerate in (False, True) for replan in ("trigger", "step")
+]
+
+
+def learn(policy: SkipperPolicy, rng: torch.Generator) -> None:
+    """Change the descriptions of states, as an update does."""
+    with torch.no_grad():
+        for parameter in policy.network.generator.description.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=rng)
+
+
+@pytest.mark.parametrize("learning", [False, True])
+@pytest.mark.parametrize("planning", VARIANTS, ids=str)
+def test_vertices_have_the_codes_of_their_observations_always(planning, learning):
+    policy, rng, codes, later = online_policy(timeout=3, **planning), torch.Generator().manual_seed(0), set(), 0
+    for first, decision, _ in decisions(policy, 20):
+        if decision.plan is not None:
+            vertices = decision.plan.vertices
+            states = torch.from_numpy(vertices.observation.reshape(-1, *SPEC.shape))
+            assert (vertices.code.ravel() == policy.network.generator.codes(states).numpy()).all()
+            codes |= set(vertices.code.ravel().tolist())
+            later += (decision.planned & ~first).sum()
+        if learning:
+            learn(policy, rng)
+    assert len(codes) > 2
+    assert later > 0
+
+
+@pytest.mark.parametrize("random_targets", [False, True])
+@pytest.mark.parametrize("regenerate", [False, True])
+def test_a_target_is_reached_where_the_agent_observes_it_also_when_descriptions_changed(regenerate, random_targets):
+    policy = online_policy(regenerate=regenerate, random_targets=random_targets, edge_threshold=20.0)
+    rng, followed = torch.Generator().manual_seed(0), 0
+    for _ in range(10):
+        decision = policy.decide(FIRST)
+        learn(policy, rng)
+        again = policy.decide(FIRST._replace(observation=decision.target, first=np.zeros(4, bool)))
+        assert (again.reason[decision.aiming] == "a state like the target was reached").all()
+        followed += decision.aiming.sum()
+    assert followed > 5
+
+
+def test_the_checkpoint_reached_last_is_not_reached_again_before_another_one():
+    policy = online_policy("skipper-once", checkpoints=2)
+    policy.frozen.describe = lambda states: LavaScene().agent_cell(states) % 10
+    plans = policy.plan_state = PlanState.empty(1, 4, SPEC.shape, SPEC.longest)
+    plans.vertices[0] = TASKS.observe(np.zeros(4, int), np.array([0, 11, 12, 13]))
+    plans.kept[0], plans.target[0] = True, plans.vertices[0, GOAL]
+
+    def reached(cell: int) -> list[bool]:
+        state = TASKS.observe(np.array([0]), np.array([cell]))
+        return [bool(found[0]) for found in policy._reached(plans, state, np.ones(1, bool))]
+
+    assert reached(10) == [False, False]  # like the state in which the plan was made
+    assert reached(21) == [False, True]  # like the first checkpoint
+    assert reached(31) == [False, False]  # again
+    assert reached(22) == [False, True]  # like the second one
+    assert reached(21) == [False, True]
+    assert reached(23) == [True, True]  # like the target
+    assert reached(23) == [True, False]
+    plans.kept[0, 1] = False  # hidden or pruned
+    assert reached(21) == [False, False]
+
+
+# Random actions
+
+
+@pytest.mark.parametrize("name", ["skipper-once", "skipper-regen", "skipper-goal"])
+def test_where_the_agent_explores_it_does_not_plan_and_afterwards_it_plans_again(name):
+    policy, rng = evaluated_policy(name, match_observations=True, edge_threshold=20.0), np.random.default_rng(0)
+    later = FIRST._replace(first=np.zeros(4, bool))
+    decision = policy.act(FIRST, 1.0, rng)
+    assert not decision.planned.any()
+    assert not decision.aiming.any()
+    assert decision.plan is None
+    decision = policy.act(later, 0.0, rng)
+    assert (decision.reason == "the last action was random").all()
+    assert decision.aiming.any()
+    decision = policy.act(later, 0.0, rng)
+    assert not decision.planned[policy.plan_state.aiming].any()
+    some = policy.decide(later, np.array([True, False, False, True]))
+    assert not some.planned[[0, 3]].any()
+    assert policy.decide(later).reason.tolist()[::3] == ["the last action was random"] * 2
+
+
+def test_random_actions_are_spread_over_all_and_their_share_is_epsilon():
+    for replan_after_exploring in (False, True):
+        policy = evaluated_policy("skipper-goal", replan_after_exploring=replan_after_exploring)
+        rng, greedy = np.random.default_rng(0), policy.decide(FIRST).action
+        actions = np.array([policy.act(FIRST, 0.5, rng).action for _ in range(300)])
+        shares = np.stack([(actions == action).mean(0) for action in range(4)], axis=1)
+        np.testing.assert_allclose(shares, np.where(np.arange(4) == greedy[:, None], 0.625, 0.125), atol=0.1)
+
+
+def test_plans_may_be_followed_as_if_no_action_had_been_random():
+    policy = evaluated_policy(
+        "skipper-once", match_observations=True, edge_threshold=20.0, replan_after_exploring=False
+    )
+    rng, later = np.random.default_rng(0), FIRST._replace(first=np.zeros(4, bool))
+    assert policy.act(FIRST, 1.0, rng).planned.all()
+    decision = policy.act(later, 1.0, rng)
+    assert not decision.planned[decision.aiming].any()
+    assert decision.aiming.any()
+
+
+def test_the_presets_follow_the_paper_and_then_the_authors():
+    for preset, expected in (("paper", ("trigger", True, False)), ("fast", ("step", False, True))):
+        for name, regenerate in (("skipper-once", False), ("skipper-regen", True)):
+            planning = configure(preset, name).planning
+            assert planning.regenerate == regenerate
+            assert (planning.replan, planning.replan_after_exploring, planning.cluster_current_state) == expected

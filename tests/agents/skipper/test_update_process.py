@@ -76,7 +76,7 @@ def test_learning_apart_changes_nothing():
 def test_variants_that_practise_learn_the_same():
     once, *others = (
         loop_of(replace(CONFIG, planning=replace(CONFIG.planning, **changes)))
-        for changes in ({"regenerate": "once"}, {"regenerate": "step"}, {"always_goal": True})
+        for changes in ({"regenerate": False}, {"replan": "step"}, {"always_goal": True})
     )
     while once.step < 500:
         found = once.advance()

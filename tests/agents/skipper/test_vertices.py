@@ -1,10 +1,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from skipper.agents.skipper.plan_state import PlanState
-from skipper.agents.skipper.vertices import VertexSource, merge_vertices
+from skipper.agents.skipper.vertices import VertexSource, distinct_codes, hidden_checkpoints, merge_vertices
 from skipper.config import GeneratorConfig, NetworkConfig, RunConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
@@ -14,7 +15,7 @@ from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.training.settings import configure
-from skipper.types import CURRENT, GOAL, content_keys
+from skipper.types import CURRENT, GOAL, Vertices, content_keys
 
 WORLD = LavaConfig(6, 6, max_steps=20)
 SPEC, TASKS = environment_spec(WORLD), training_tasks(WORLD, 4, seed=0)
@@ -56,26 +57,45 @@ def test_scenes_put_the_agent_where_it_is_wanted():
 
 def test_vertices_are_the_current_state_imagined_ones_and_the_goal():
     config = configuration(checkpoints=8)
-    frozen = frozen_network(config)
+    frozen, twin = frozen_network(config), np.random.default_rng(0)
     vertices = VertexSource(frozen, config, SPEC, np.random.default_rng(0)).propose(SEEN, TOLD)
     generator = frozen.network.generator
     assert (vertices.observation[:, CURRENT] == SEEN).all()
     assert (vertices.observation[:, GOAL] == TOLD).all()
-    assert (vertices.code[:, CURRENT] == generator.codes(torch.from_numpy(SEEN)).numpy()).all()
-    assert (vertices.code[:, GOAL] == generator.codes(torch.from_numpy(TOLD)).numpy()).all()
-    codes = vertices.code[:, 1:-1]
-    assert all(len(set(row)) == 8 for row in codes.tolist())
+    drawn = distinct_codes(4, 8, generator.bits, twin)
+    assert all(len(set(row)) == 8 for row in drawn.tolist())
     with torch.no_grad():
-        cells = generator(torch.from_numpy(SEEN), torch.from_numpy(codes)).argmax(-1).numpy()
+        cells = generator(torch.from_numpy(SEEN), torch.from_numpy(drawn)).argmax(-1).numpy()
     imagined = vertices.observation[:, 1:-1].reshape(32, 6, 6, 2)
     assert (LavaScene().agent_cell(imagined).reshape(4, 8) == cells).all()
     assert (vertices.key == content_keys(vertices.observation)).all()
 
 
+@pytest.mark.parametrize("parts", [(), ("vertices",)])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_code_of_a_vertex_is_the_description_of_its_observation(parts, seed):
+    config = configuration(checkpoints=8, oracle_parts=parts)
+    frozen = frozen_network(config)
+    with torch.no_grad():
+        for parameter in frozen.network.generator.description.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(seed))
+    vertices = VertexSource(frozen, config, SPEC, np.random.default_rng(seed)).propose(SEEN, TOLD)
+    described = frozen.network.generator.codes(torch.from_numpy(vertices.observation.reshape(-1, *SPEC.shape))).numpy()
+    assert (vertices.code == described.reshape(vertices.code.shape)).all()
+
+
+def test_different_states_with_the_same_description_stay_apart():
+    frozen = frozen_network(configuration())
+    frozen.describe = lambda states: np.zeros(len(states), int)
+    vertices = VertexSource(frozen, configuration(), SPEC, np.random.default_rng(0)).propose(SEEN, TOLD)
+    assert (vertices.code == 0).all()
+    assert vertices.present.sum(-1).tolist() == [len(set(keys)) for keys in vertices.key.tolist()]
+    assert (vertices.present.sum(-1) > 2).all()
+
+
 def test_descriptions_are_left_out_where_observations_are_matched():
     vertices = source(configuration(match_observations=True)).propose(SEEN, TOLD)
-    assert (vertices.code[:, [CURRENT, GOAL]] == -1).all()
-    assert (vertices.code[:, 1:-1] >= 0).all()
+    assert (vertices.code == -1).all()
 
 
 def test_equal_observations_are_merged_but_current_state_and_goal_stay():
@@ -111,32 +131,48 @@ def test_true_vertices_are_reachable_and_different():
 def test_checkpoints_of_an_episode_are_kept_with_a_new_current_state():
     vertices = source(configuration(checkpoints=5))
     plans, rows = PlanState.empty(4, 7, (6, 6, 2), max_steps=20), np.array([0, 2, 3])
-    earlier = vertices.propose(SEEN, TOLD)
-    plans.vertices[:], plans.codes[:], plans.kept[:] = earlier.observation, earlier.code, earlier.present
-    plans.kept[:, 2] = False  # pruned by the earlier plan
+    earlier = vertices.keep_or_propose(SEEN, TOLD, plans, np.arange(4))
+    kept = earlier.present.copy()
+    kept[:, 2] = False  # pruned by the earlier plan
+    plans.record_problem(np.arange(4), earlier, kept, hidden_checkpoints(earlier))
+    plans.begin_episodes(np.array([False, False, True, False]))
     now = TASKS.observe(rows, TASKS.table.starts[rows, 3])
-    fresh = vertices.propose(now, TOLD[rows])
-    first = np.array([False, True, False])
-    kept = vertices.keep_checkpoints(fresh, plans, rows, first)
-    assert (kept.observation[:, CURRENT] == now).all()
-    assert (kept.code[:, CURRENT] == fresh.code[:, CURRENT]).all()
-    for row, environment in enumerate(rows):
-        expected = fresh.observation[row] if first[row] else earlier.observation[environment]
-        assert (kept.observation[row, 1:] == expected[1:]).all()
-        if not first[row]:
-            assert not kept.present[row, 2]
-    assert kept.present[:, [CURRENT, GOAL]].all()
-    assert (kept.present[1] == fresh.present[1]).all()
+    later = vertices.keep_or_propose(now, TOLD[rows], plans, rows)
+    assert (later.observation[:, CURRENT] == now).all()
+    assert later.present[:, [CURRENT, GOAL]].all()
+    same = (later.observation[:, 1:-1] == earlier.observation[rows, 1:-1]).all((1, 2, 3, 4))
+    assert same.tolist() == [True, False, True]
+    assert not later.present[[0, 2], 2].any()
+    assert (later.key == content_keys(later.observation)).all()
+
+
+def test_a_checkpoint_is_hidden_only_while_the_agent_stands_on_it():
+    vertices = source(configuration(checkpoints=20, match_observations=True))
+    plans, row = PlanState.empty(1, 22, (6, 6, 2), max_steps=20), np.array([0])
+
+    def plan(state: np.ndarray) -> Vertices:
+        found = vertices.keep_or_propose(state[None], TOLD[:1], plans, row)
+        plans.record_problem(row, found, found.present, hidden_checkpoints(found))
+        return found
+
+    states = vertices.propose(SEEN[:1], TOLD[:1]).observation[0, 1:-1]
+    first = plan(states[0])  # where the generator may imagine a checkpoint, too
+    checkpoints = first.observation[0, 1:-1]
+    others = set(first.key[0, 1:-1].tolist()) - {first.key[0, GOAL]}
+    for state in [*checkpoints, SEEN[0]]:
+        found = plan(state)
+        here, shown = found.key[0, CURRENT], found.key[0, 1:-1][found.present[0, 1:-1]].tolist()
+        assert sorted(shown) == sorted(others - {here, found.key[0, GOAL]})  # each of them once
+    assert len(others) > 5
 
 
 def test_imagination_in_known_scenes_is_the_same_as_in_new_ones():
-    config, rows, seen = configuration(regenerate="step"), np.array([0, 2, 3]), set()
+    config, rows, seen = configuration(replan="step"), np.array([0, 2, 3]), set()
     incremental, anew = source(config, edge_cache=True), source(config)
     for moment in range(6):
         now = TASKS.observe(rows, TASKS.table.starts[rows, moment])
         one = incremental.propose(now, TOLD[rows], environments=rows)
         two = anew.propose(now, TOLD[rows], environments=rows)
-        np.testing.assert_array_equal(one.code, two.code)
         assert (one.observation == two.observation).all((2, 3, 4)).mean() > 0.99  # except for ties
         seen |= set(LavaScene().agent_cell(one.observation[:, 1]).tolist())
     assert len(seen) > 2
