@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skipper.config import PlannerConfig
 from skipper.nets.compiled import encoder_selector, fuser, heads
 from skipper.nets.compiled.encoder_selector import CompiledPartialStates
 from skipper.nets.compiled.fuser import CompiledFuser
@@ -20,7 +19,7 @@ from skipper.nets.compiled.heads import CompiledHeads
 from skipper.nets.compiled.incremental_fuser import IncrementalFuser
 from skipper.nets.edge_cache import EdgeCache, StateEstimates
 from skipper.nets.ensemble import SymmetryEnsemble
-from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.estimators import PlannerConfig, SkipperNetwork
 from skipper.nets.generator import CheckpointGenerator
 from skipper.nets.heads import Heads, PairEstimates, PlainHeads
 from skipper.nets.layers import observations_tensor
