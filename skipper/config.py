@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 Strategy = Literal["episode", "future"]
 Replan = Literal["trigger", "step"]
@@ -137,7 +137,7 @@ class PlanningConfig:
             raise ValueError(
                 f"a problem needs at least 2 vertices, got {self.checkpoints} + 2 and max_vertices {self.max_vertices}"
             )
-        if not isinstance(self.regenerate, bool):  # it once said when to plan, too
+        if not isinstance(self.regenerate, bool):
             raise ValueError(f"regenerate must be True or False, got {self.regenerate!r}; replan says when to plan")
         check_choice("replan", self.replan, get_args(Replan))
         for part in self.oracle_parts:
@@ -330,26 +330,6 @@ class RunConfig:
     def network_threads(self) -> int:
         """Threads among which operations of the networks are divided."""
         return self.threads
-
-
-class PlannerConfig(Protocol):
-    """The blocks that networks with a checkpoint generator and plans over checkpoints need of a run."""
-
-    @property
-    def network(self) -> NetworkConfig:
-        """Encoder, selector and heads."""
-
-    @property
-    def generator(self) -> GeneratorConfig:
-        """The checkpoint generator."""
-
-    @property
-    def planning(self) -> PlanningConfig:
-        """Proxy problems."""
-
-    @property
-    def learning(self) -> LearningConfig:
-        """Optimisation, of which plans need the discount."""
 
 
 def check_positive(config: Any, *names: str) -> None:

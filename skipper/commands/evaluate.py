@@ -65,8 +65,8 @@ class Evaluate:
     """Average a trained agent's estimates over this many symmetric images of each state. All 8 of a square grid make
     fewer errors than one, for eight times the work. By default as the run has it."""
     replan: Replan | None = None
-    """When an agent plans: on a "trigger", which is a checkpoint reached or a timeout, or at every "step". By default as
-    the run has it."""
+    """When an agent plans: on a "trigger", which is a checkpoint reached or a timeout, or at every "step". By default
+    as the run has it."""
     training: bool = False
     """Also play the tasks that the run was trained on, each once."""
     episodes: int = 1000

@@ -1,13 +1,35 @@
 """Edge estimation and the checkpoint policy: four heads on partial states (Sec. 3.3); and all that Skipper learns."""
 
+from typing import Protocol
+
 from torch import Tensor, nn
 
-from skipper.config import NetworkConfig, PlannerConfig
+from skipper.config import GeneratorConfig, LearningConfig, NetworkConfig, PlanningConfig
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.heads import PairwiseHead, distance_support, unit_support
 from skipper.nets.layers import mlp
 from skipper.nets.selector import PartialStates
 from skipper.types import EnvironmentSpec
+
+
+class PlannerConfig(Protocol):
+    """The blocks that networks with a checkpoint generator and plans over checkpoints need of a run."""
+
+    @property
+    def network(self) -> NetworkConfig:
+        """Encoder, selector and heads."""
+
+    @property
+    def generator(self) -> GeneratorConfig:
+        """The checkpoint generator."""
+
+    @property
+    def planning(self) -> PlanningConfig:
+        """Proxy problems."""
+
+    @property
+    def learning(self) -> LearningConfig:
+        """Optimisation, of which plans need the discount."""
 
 
 class EstimatorNetwork(nn.Module):

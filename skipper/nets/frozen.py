@@ -12,14 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skipper.config import PlannerConfig
 from skipper.nets.compiled import fuser, heads
 from skipper.nets.compiled.fuser import CompiledFuser
 from skipper.nets.compiled.heads import CompiledHeads
 from skipper.nets.compiled.incremental_fuser import IncrementalFuser
 from skipper.nets.edge_cache import EdgeCache, StateEstimates
 from skipper.nets.ensemble import SymmetryEnsemble
-from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.estimators import PlannerConfig, SkipperNetwork
 from skipper.nets.frozen_encoder import Encode, FrozenEncoder, WeightsWatch
 from skipper.nets.generator import CheckpointGenerator
 from skipper.nets.heads import Heads, PairEstimates, PlainHeads

@@ -105,8 +105,8 @@ class SkipperPolicy:
     def _reached(self, plans: PlanState, observation: Array, following: Array) -> tuple[Array, Array]:
         """(B,) bool each: whether the target was reached, and whether any checkpoint of the plan was.
 
-        False where no plan is ``following`` (B,). A checkpoint on which the agent stood when it planned is not kept by
-        that plan, and so not reached before another one.
+        ``following`` (B,) bool says where the agent follows a plan; both are False elsewhere. A checkpoint on which it
+        stood when it planned is not kept by that plan, and so cannot be reached under it.
         """
         at_target, at_checkpoint = np.zeros((2, len(following)), bool)
         if not following.any():
