@@ -38,10 +38,10 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
     "debug": {},
     "fast": {
         "learning": {
-            "epsilon_end": 0.4,
-            "learning_rate": 1e-3,
+            "steps_per_update": 10.0,
             "target_update_every": 2_400,
-            "steps_per_update": 12.0,
+            "learning_rate": 5e-4,
+            "task_discount": 0.95,
             "return_bound": True,
             "act_with_target_network": True,
         },
