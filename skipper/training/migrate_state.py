@@ -9,7 +9,7 @@ from skipper.schema import SCHEMA
 
 State = dict[str, Any]
 
-NOTHING_CACHED = {"keys": np.empty(0, np.int64), "partial": np.empty((0, 0), np.float32)}
+NOTHING_CACHED = {"keys": np.empty(0, np.int64), "partial": np.empty((0, 1), np.float32)}  # fits any width
 
 
 def migrate(state: State, schema: int) -> State:

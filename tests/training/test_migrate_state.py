@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skipper.config import ReplayConfig
+from skipper.nets.frozen_encoder import PartialStateCache
 from skipper.replay.episodes import Episode
 from skipper.replay.prioritized import PrioritizedSampler
 from skipper.replay.store import EpisodeStore
@@ -79,7 +80,7 @@ def test_the_loop_was_in_its_only_stage():
     assert {name: loop[name] for name in ("envs", "timestep", "updates", "outcomes")} == {
         name: old["loop"][name] for name in ("envs", "timestep", "updates", "outcomes")
     }
-    assert loop["learner"].keys() == {"core", "sampler", "act_rng"}
+    assert loop["learner"].keys() == {"core", "sampler", "act_rng", "frozen"}
 
 
 def test_names_of_learners_and_their_networks():
@@ -100,8 +101,18 @@ def test_plans_forget_descriptions_and_keep_what_later_plans_may_use():
     assert plans["remaining"] is not plans["kept"]
     assert plans["reached_code"].tolist() == [5, -1]
     assert plans["explored"].tolist() == [False, False]
-    for learner in ({"core": {}}, {"core": {}, "plan_state": {}}):  # agents without plans, or before their first one
+    for learner in (
+        {"frozen": {}},
+        {"frozen": {}, "plan_state": {}},
+    ):  # agents without plans, or before their first one
         assert migrate({"loop": {"learner": learner}}, 2)["loop"]["learner"] == learner
+
+
+def test_the_model_free_agent_had_cached_nothing():
+    frozen = migrate({"loop": {"learner": {"core": {}}}}, 2)["loop"]["learner"]["frozen"]
+    cache = PartialStateCache(8, 4)
+    cache.load_state_dict(frozen)
+    assert len(cache.state_dict()["keys"]) == 0
 
 
 def test_store_and_sampler_load_what_was_one_buffer():

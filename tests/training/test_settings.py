@@ -38,10 +38,14 @@ def test_a_run_holds_the_blocks_of_its_agent_and_its_environment_only(preset):
     assert isinstance(configure(preset, "modelfree").world, LavaConfig)
 
 
-def test_the_fast_preset_gives_the_baseline_its_own_exploration():
-    plain, baseline = configure("fast", "skipper-regen").learning, configure("fast", "modelfree").learning
-    assert baseline.epsilon_end < plain.epsilon_end
-    assert baseline.symmetries
+def test_the_fast_preset_gives_the_baseline_its_own_block():
+    plain, baseline = configure("fast", "skipper-regen"), configure("fast", "modelfree")
+    assert baseline.learning.target_update_every < plain.learning.target_update_every
+    assert baseline.learning.task_discount < plain.learning.task_discount
+    assert (baseline.learning.symmetries, baseline.replay.window_episodes) == (True, 8)
+    assert (baseline.decision.revisit_penalty, plain.decision.revisit_penalty) == (0.0, 0.5)  # aids are off
+    paper = configure("paper", "modelfree")
+    assert (paper.replay.window_episodes, paper.learning.task_discount) == (0, 0.99)
 
 
 def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
