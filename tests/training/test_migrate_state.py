@@ -104,7 +104,7 @@ def test_plans_forget_descriptions_and_keep_what_later_plans_may_use():
     for learner in (
         {"frozen": {}},
         {"frozen": {}, "plan_state": {}},
-    ):  # agents without plans, or before their first one
+    ):  # without plans, or before the first one
         assert migrate({"loop": {"learner": learner}}, 2)["loop"]["learner"] == learner
 
 
