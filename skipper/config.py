@@ -166,7 +166,7 @@ class LearningConfig:
     """Discount of task rewards."""
     symmetries: bool = False
     """Show every task in one of its symmetric images, where the environment offers them: another one after every
-    target update with all_pairs, otherwise for every sample. Not in the paper."""
+    target update with all_pairs or windows, otherwise for every sample. Not in the paper."""
     ema_decay: float = 0.0
     """Decay of the running average of the weights, which is then evaluated and saved; 0 evaluates the newest weights,
     as the paper does."""

@@ -21,6 +21,35 @@ def explore(greedy: Array, epsilon: float, actions: int, rng: np.random.Generato
     return np.where(random, rng.integers(actions, size=len(greedy)), greedy)
 
 
+class RevisitPenalty:
+    """Lowers the values of actions that an episode already took in the same state; not in the paper.
+
+    Values must not be negative.
+    """
+
+    def __init__(self, penalty: float, spec: EnvironmentSpec) -> None:
+        """Each earlier time takes the share ``penalty`` of the value."""
+        self._penalty, self._spec = penalty, spec
+        self._visits = EpisodeVisits.empty(0, spec.longest)
+        self._key = np.empty(0, np.int64)
+
+    def penalised(self, values: Array, timestep: TimeStep) -> Array:
+        """(B, A) values, lowered by the visits of the current episodes; ``record`` follows."""
+        B, actions = values.shape  # noqa: N806
+        assert values.min() >= 0.0, "a share of a negative value would reward visits"
+        if len(self._visits.length) != B:
+            self._visits = EpisodeVisits.empty(B, self._spec.longest)
+        self._visits.begin_episodes(timestep.first)
+        self._key = self._spec.state_key(timestep.observation)
+        times = self._visits.counts(np.arange(B), self._key[:, None], actions)[:, 0]  # (B, A)
+        lowered: Array = values * (1.0 - self._penalty) ** times
+        return lowered
+
+    def record(self, action: Array) -> None:
+        """Remember the actions (B,) that were taken in the states of ``penalised``."""
+        self._visits.record(self._key, action)
+
+
 class EpsilonGreedy:
     """An agent that takes the action of the highest value, or with probability ``epsilon`` a random one."""
 
@@ -30,7 +59,7 @@ class EpsilonGreedy:
         epsilon: float,
         rng: np.random.Generator,
         *,
-        revisits: "RevisitPenalty | None" = None,
+        revisits: RevisitPenalty | None = None,
         attend: Callable[[Array], Attention | None] | None = None,
     ) -> None:
         """``values`` maps observations (B, W, H, C) to (B, A); ``attend`` says what they depend on."""
@@ -48,31 +77,3 @@ class EpsilonGreedy:
             self._revisits.record(action)
         attention = self._attend(timestep.observation) if self._attend else None
         return Decision(action, values=values, attention=attention)
-
-
-class RevisitPenalty:
-    """Lowers the values of actions that an episode already took in the same state; not in the paper.
-
-    Values must not be negative.
-    """
-
-    def __init__(self, penalty: float, spec: EnvironmentSpec) -> None:
-        """Each earlier time takes the share ``penalty`` of the value."""
-        self._penalty, self._spec = penalty, spec
-        self._visits = EpisodeVisits.empty(0, spec.longest)
-        self._key = np.empty(0, np.int64)
-
-    def penalised(self, values: Array, timestep: TimeStep) -> Array:
-        """(B, A) values, lowered by the visits of the current episodes."""
-        B, actions = values.shape  # noqa: N806
-        if len(self._visits.length) != B:
-            self._visits = EpisodeVisits.empty(B, self._spec.longest)
-        self._visits.begin_episodes(timestep.first)
-        self._key = self._spec.state_key(timestep.observation)
-        times = self._visits.counts(np.arange(B), self._key[:, None], actions)[:, 0]  # (B, A)
-        lowered: Array = values * (1.0 - self._penalty) ** times
-        return lowered
-
-    def record(self, action: Array) -> None:
-        """Remember the actions (B,) that were taken in the states of ``penalised``."""
-        self._visits.record(self._key, action)

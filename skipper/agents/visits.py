@@ -28,7 +28,7 @@ class EpisodeVisits(NamedTuple):
         self.taken[first], self.length[first] = -1, 0
 
     def record(self, key: Array, action: Array) -> None:
-        """Append the actions (B,) chosen in states with ``key`` (B,); beyond T steps they replace the last."""
+        """Append the actions (B,) chosen in states with ``key`` (B,); after T steps each replaces the last one."""
         rows, index = np.arange(len(action)), np.minimum(self.length, self.taken.shape[1] - 1)
         self.visited[rows, index], self.taken[rows, index] = key, action
         self.length[:] += 1

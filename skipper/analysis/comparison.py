@@ -113,7 +113,7 @@ def _notes(found: Comparison, better: list[Run], worse: list[Run]) -> list[str]:
         if any(len(side) == 1 and not side[0].untrained for side in (better, worse)):
             notes.append("All numbers are about this one network; another training seed may turn the result around.")
     elif found.test.t is None:
-        notes.append("The runs do not differ over seeds, so that t is not defined.")
+        notes.append("Seeds do not differ (or differ equally on both sides), so that t is not defined.")
     if not all(run.about for run in runs):
         notes.append("Files of older versions hold no outcomes of single tasks: no bootstrap intervals.")
         if not found.shared_networks:

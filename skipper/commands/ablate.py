@@ -19,7 +19,7 @@ from skipper.envs.registry import find_family
 
 @dataclass(frozen=True)
 class Ablate:
-    """Measure the effect of each setting of a decision: the same networks play with one change at a time.
+    """Measure the effect of each setting of a decision: the same networks play with one change per row.
 
     Every agent is shown without and with the decision-time aids, the revisit penalty and the ensemble of symmetric
     images. An agent that plans also has its settings of planning changed. An agent without a revisit penalty of its own

@@ -1,7 +1,7 @@
 """``skipper evaluate``: success rates on unseen tasks."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,7 +10,6 @@ import tyro
 from rich.console import Console
 
 from skipper.agents.registry import BASELINES
-from skipper.agents.skipper.config import SkipperConfig
 from skipper.commands.options import (
     OptionalRunArgument,
     SplitOption,
@@ -24,10 +23,10 @@ from skipper.commands.options import (
 from skipper.commands.tables import results_table
 from skipper.config import FIRST_REPORTED_SEED, Replan
 from skipper.envs.registry import DEFAULT_FAMILY, TaskSet, find_family
-from skipper.schema import to_dict
+from skipper.schema import content_hash, to_dict
 from skipper.training.evaluate import TRAINING, Episodes, summarise
 from skipper.training.load import load
-from skipper.training.run_folder import weights_identity
+from skipper.training.run_folder import read_config, weights_identity
 
 SEEDS_NOTE = f"seeds 0 to {FIRST_REPORTED_SEED - 1} are for tuning; report from {FIRST_REPORTED_SEED} up"
 
@@ -128,9 +127,10 @@ class Evaluate:
         step, digest = weights_identity(run)
         about: dict[str, Any] = {"agent": config.agent, "env": config.env, "world": to_dict(world)}
         about |= {"seed": config.seed, "tasks": config.tasks, "steps": step, "weights": digest}
+        about["settings"] = content_hash(replace(read_config(run), seed=0, threads=1))
         about |= vars(config.decision)
-        if isinstance(config, SkipperConfig):
-            about["replan"] = config.planning.replan
+        if (planning := getattr(config, "planning", None)) is not None and not planning.always_goal:
+            about["replan"] = planning.replan
         return Played(about, play_sets(loaded.agent, family, sets, self.seed))
 
     def _settings(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The effect of each setting of a decision: one set of networks, one change at a time."""
+"""The effect of each setting of a decision: one set of networks, one change per row."""
 
 from pathlib import Path
 from typing import Any

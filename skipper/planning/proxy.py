@@ -70,7 +70,7 @@ def solve(
 ) -> ProxyProblem:
     """Prune and solve B proxy problems together (Alg. 1).
 
-    ``action_factors`` (B, N, A) are multiplied to the values of edges, by the first action of each.
+    ``action_factors`` (B, N, A) multiply the values of edges, by the first action of each.
     """
     # Prune vertices: k-medoids on min(D, D^T) (Alg. 1, "k-medoid pruning"; Alg. 2).
     kept = prune_vertices(vertices, edges, config)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skipper.config import WindowConfig
-from skipper.replay.store import EpisodeStore
+from skipper.replay.store import NO_TASK, EpisodeStore
 from skipper.runtime.jit import kernel
 from skipper.types import Array
 
@@ -38,7 +38,7 @@ def draw_windows(
 class Transitions(NamedTuple):
     """P transitions among M distinct states, window by window, in the order of time."""
 
-    task: Array  # (M,) numbers that states of a task share
+    task: Array  # (M,) numbers that states of a task share; where tasks are unknown, each state has its own
     observation: Array  # (M, ...) each state once
     source: Array  # (P,) into observation
     next: Array  # (P,) into observation
@@ -73,8 +73,9 @@ class WindowSampler:
         after = np.roll(source, -1)
         after[ends - 1] = inverse[len(start) :]
         owner = np.append(np.repeat(windows.episode, windows.steps), windows.episode)
+        task = store.task[owner[index]]
         return Transitions(
-            task=store.task[owner[index]],
+            task=np.where(task == NO_TASK, store.key[slots[index]], task),
             observation=store.observations(slots[index]),
             source=source,
             next=after,

@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 from skipper.agents.registry import agent_kind, kind_of
 from skipper.config import RunConfig, WorldConfig
 from skipper.envs.registry import DEFAULT_FAMILY, find_family
+from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.schema import from_dict, migrated
 from skipper.types import EnvironmentSpec
 
@@ -53,11 +54,7 @@ def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]
             changed: dict[str, Any] = {block: replace(cast(Any, settings), **{setting: False})}
             config = replace(config, **changed)
             notes.append(f"no {offer}: {offers_none}, so {block}.{setting} is off")
-    images = 1 if spec.symmetries is None else len(spec.symmetries.cells)
-    if config.decision.ensemble > images:
-        raise ValueError(
-            f"ensemble must be 1 to {images}, the number of symmetric images; got {config.decision.ensemble}"
-        )
+    SymmetryEnsemble(spec.symmetries, config.decision.ensemble)  # refuses more images than there are
     check = kind_of(config).check
     if check is not None:
         check(config, spec)

@@ -9,10 +9,11 @@ from skipper.agents.learning_core import SymmetricImages
 from skipper.agents.modelfree.agent import ModelFreeAgent
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.config import SkipperConfig
-from skipper.config import HindsightConfig
+from skipper.config import HindsightConfig, WindowConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.replay.windows import WindowSampler
 from skipper.training.loop import Loop
 from skipper.training.settings import configure
 from skipper.types import oracle_of
@@ -102,6 +103,21 @@ def test_updates_see_images(by_priority, with_all_pairs):
     assert 0.5 < share_of_images(by_priority._batches.prepare().hindsight.state.numpy()) < 1.0
     shares = [share_of_images(with_all_pairs._batches.prepare().hindsight.state.numpy()) for _ in range(20)]
     assert 0.5 < np.mean(shares) < 1.0
+
+
+def test_windows_are_shown_in_one_image_of_each_task(with_all_pairs):
+    store, images = with_all_pairs.core.store, with_all_pairs.core.images
+    sampler = WindowSampler(store, WindowConfig(window_episodes=8), 0.99)
+    plain, symmetries = sampler.sample(np.random.default_rng(0)), SPEC.symmetries
+    shown = images.of_windows(plain, period=3)
+    which = images._of_tasks(plain.task, 3)
+    assert len(np.unique(which)) > 1
+    assert all(len(np.unique(which[plain.task == task])) == 1 for task in np.unique(plain.task))
+    for row, image in enumerate(which):
+        expected = symmetries.images(plain.observation[row : row + 1], np.array([image]))
+        assert (shown.observation[row] == expected[0]).all()
+    assert (shown.action == symmetries.actions[which[plain.source], plain.action]).all()
+    assert (images._of_tasks(plain.task, 4) != which).any()
 
 
 @pytest.mark.parametrize(("kind", "config"), [(SkipperAgent, CONFIG), (ModelFreeAgent, configure("fast", "modelfree"))])

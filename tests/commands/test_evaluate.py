@@ -50,7 +50,8 @@ def test_the_object_of_a_run_says_which_networks_played_what(monkeypatch, capsys
         arguments = ["evaluate", REGEN, *options, *few]
         found[name] = json.loads(printed(*arguments, monkeypatch=monkeypatch, capsys=capsys))
     weights = found["regen"]["about"].pop("weights")
-    assert re.fullmatch("[0-9a-f]{16}", weights)
+    settings = found["regen"]["about"].pop("settings")
+    assert all(re.fullmatch("[0-9a-f]{16}", digest) for digest in (weights, settings))
     assert found["regen"]["about"].pop("world")["difficulties"] == [0.25]
     assert found["regen"]["about"] == {
         "agent": "skipper-regen",

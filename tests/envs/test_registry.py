@@ -26,6 +26,7 @@ def test_splits_have_other_tasks(family):
     for split in ("evaluation", "tuning"):
         tasks = family.evaluation_tasks(world, name, 20, 0, split)
         seen[split], _ = family.vector_env(20, tasks, world, one_each=True).reset(seed=0)
-    assert (seen["evaluation"] != seen["tuning"]).any()
+    drawn, tuned = ({task.tobytes() for task in seen[split]} for split in seen)
+    assert len(drawn & tuned) < (1 if family.name == "lava" else len(drawn))  # only content can keep them disjoint
     again = family.evaluation_tasks(world, name, 20, 0)
     assert (family.vector_env(20, again, world, one_each=True).reset(seed=0)[0] == seen["evaluation"]).all()

@@ -38,7 +38,7 @@ def test_a_window_holds_consecutive_transitions_and_each_state_once():
     assert batch.task.tolist() == [0] * 4
 
 
-def test_what_an_episode_collects_includes_rewards_behind_the_window():
+def test_what_an_episode_collects_includes_rewards_after_the_window():
     drawn = sampler(
         episode(list(range(10, 31)), [0] * 16 + [1, 0, 0, 1], False), window_episodes=50, window_transitions=2
     )
@@ -57,6 +57,13 @@ def test_a_share_of_the_windows_ends_with_its_episode(endings, least, most):
     )
     batch = drawn.sample(np.random.default_rng(1))
     assert least <= batch.terminated.sum() / 400 <= most
+
+
+def test_where_tasks_are_unknown_every_state_has_a_number_of_its_own():
+    store = EpisodeStore(100, (1, 1, 1))
+    store.add(episode([1, 2, 3], [0, 0]))
+    batch = WindowSampler(store, WindowConfig(capacity=100, window_episodes=4), 0.5).sample(np.random.default_rng(0))
+    assert len(np.unique(batch.task)) == len(batch.observation) == 3
 
 
 def test_states_carry_the_task_of_their_episode():

@@ -14,6 +14,7 @@ from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.update import Updater
 from skipper.agents.skipper.update_process import UpdaterProcess
+from skipper.config import DecisionConfig
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
@@ -37,7 +38,7 @@ class SkipperAgent:
 
     def _training_policy(self) -> SkipperPolicy:
         settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
-        config, frozen = self.config, self._frozen
+        config, frozen = replace(self.config, decision=DecisionConfig()), self._frozen  # aids are for evaluation
         if not settings.act_with_target_network:  # the online network learns between decisions
             frozen = FrozenNetwork(self.core.network, config, self.spec, caching=False)
         random_targets = settings.training_targets == "random"

@@ -38,6 +38,7 @@ class SkipperPolicy:
         self.vertex_source = VertexSource(frozen, config, spec, rng)
         self.edge_source = EdgeSource(frozen, config, spec)
         self._random_targets = random_targets
+        self._penalty = config.decision.revisit_penalty
         self._attend = frozen.network.estimators.partial.attend if explain else None
         self.plan_state: PlanState | None = None
 
@@ -46,9 +47,14 @@ class SkipperPolicy:
     def act(self, timestep: TimeStep, epsilon: float, rng: np.random.Generator) -> Decision:
         """Decide, or take a random action with probability ``epsilon`` (Alg. 1, "decided to explore")."""
         if self.config.planning.replan_after_exploring:
-            return self.decide(timestep, rng.random(len(timestep.first)) < epsilon)
-        decision = self.decide(timestep)
-        return decision._replace(action=explore(decision.action, epsilon, self.spec.actions, rng))
+            decision = self.decide(timestep, rng.random(len(timestep.first)) < epsilon)
+        else:
+            decision = self.decide(timestep)
+            decision = decision._replace(action=explore(decision.action, epsilon, self.spec.actions, rng))
+        if self._penalty > 0:
+            assert self.plan_state is not None
+            self.plan_state.visits.record(self.spec.state_key(timestep.observation), decision.action)
+        return decision
 
     def decide(self, timestep: TimeStep, exploring: Array | None = None) -> Decision:
         """Targets and greedy actions; random actions where the current state has no edge, and where ``exploring`` (B,).
@@ -74,10 +80,10 @@ class SkipperPolicy:
         aiming = active & plans.aiming
         if aiming.any():
             values[aiming] = self.action_values(timestep.observation[aiming], plans.target[aiming])
+            if config.always_goal and self._penalty > 0:  # no plan can lead around what was tried before
+                values[aiming] *= self._revisit_factors(plans, np.flatnonzero(aiming), timestep.observation[aiming])
             action[aiming] = values[aiming].argmax(-1)
         plans.explored[:] = False if exploring is None else exploring
-        if self.config.decision.revisit_penalty > 0 and not self._random_targets:
-            plans.visits.record(self.spec.state_key(timestep.observation), action)
         attention = self._attend(timestep.observation) if self._attend else None
         return Decision(action, plans.target.copy(), planned, problem, reason, aiming, values, attention)
 
@@ -160,10 +166,16 @@ class SkipperPolicy:
         # Annotate edges (Alg. 1, "use estimators to annotate the edges").
         edges = self.edge_source.estimate(vertices, rows)
         # Prune vertices and edges, and run value iteration (Alg. 1, "prune", "run value iteration").
-        factors, penalty = None, self.config.decision.revisit_penalty
-        if penalty > 0:
-            factors = (1.0 - penalty) ** plans.visits.counts(rows, vertices.key, self.spec.actions)
+        factors = None
+        if self._penalty > 0:
+            factors = (1.0 - self._penalty) ** plans.visits.counts(rows, vertices.key, self.spec.actions)
         return solve(vertices, edges, config, factors)
+
+    def _revisit_factors(self, plans: PlanState, rows: Array, observation: Array) -> Array:
+        """(R, A) factors of the actions in the current states of the environments ``rows`` (R,)."""
+        key = self.spec.state_key(observation)[:, None]
+        factors: Array = (1.0 - self._penalty) ** plans.visits.counts(rows, key, self.spec.actions)[:, 0]
+        return factors
 
     def _random_target(self, observation: Array, goal: Array) -> Array:
         """(R, W, H, C) random imagined states, some of them replaced by the goal."""

@@ -34,6 +34,14 @@ def feed(agent: ModelFreeAgent, steps: int = 12, seed: int = 0) -> None:
         )
 
 
+def windows_config(**learning):
+    return replace(
+        CONFIG,
+        learning=replace(CONFIG.learning, target_update_every=10_000, **learning),
+        replay=WindowConfig(capacity=100, window_episodes=6, window_transitions=2),
+    )
+
+
 def test_actions_are_those_of_the_highest_value():
     agent = ModelFreeAgent(CONFIG, SPEC)
     seen = observation(np.random.default_rng(0), 50)
@@ -109,17 +117,23 @@ def test_the_target_network_is_copied_at_its_time():
     assert same()
 
 
-def test_a_saved_agent_continues_exactly():
-    agent = ModelFreeAgent(CONFIG, SPEC)
+@pytest.mark.parametrize("windows", [False, True])
+def test_a_saved_agent_continues_exactly(monkeypatch, windows):
+    config = CONFIG
+    if windows:  # with a cache that is too small for all states
+        monkeypatch.setattr("skipper.nets.frozen_encoder.PARTIAL_STATES", 30)
+        config = windows_config(return_bound=True, act_with_target_network=True)
+    agent = ModelFreeAgent(config, SPEC)
     feed(agent)
+    seen = observation(np.random.default_rng(3), 20)
+    step = TimeStep(seen, seen, np.ones(20, bool))
+    agent.act(step)
     for _ in range(5):
         agent.learn()
-    other = ModelFreeAgent(replace(CONFIG, seed=9), SPEC)
+    other = ModelFreeAgent(replace(config, seed=9), SPEC)
     other.load_state_dict(agent.state_dict())
     for which in (agent, other):
         feed(which, steps=7, seed=1)
-    seen = observation(np.random.default_rng(3), 20)
-    step = TimeStep(seen, seen, np.ones(20, bool))
     for _ in range(5):
         assert agent.learn() == other.learn()
         assert (agent.act(step).action == other.act(step).action).all()
@@ -219,14 +233,6 @@ def test_copies_of_the_network_keep_their_rhythm_over_a_resume():
     assert (other.core.target_network.state_dict()["head.layers.0.weight"] == before).all()
     feed(other, steps=1)  # 20
     assert not (other.core.target_network.state_dict()["head.layers.0.weight"] == before).all()
-
-
-def windows_config(**learning):
-    return replace(
-        CONFIG,
-        learning=replace(CONFIG.learning, target_update_every=10_000, **learning),
-        replay=WindowConfig(capacity=100, window_episodes=6, window_transitions=2),
-    )
 
 
 @pytest.mark.parametrize("bound", [False, True])

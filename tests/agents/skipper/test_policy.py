@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from skipper.agents.registry import make_baseline
+from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.vertices import merge_vertices
-from skipper.config import GeneratorConfig, NetworkConfig, RunConfig
+from skipper.config import DecisionConfig, GeneratorConfig, NetworkConfig, RunConfig
 from skipper.envs.lava.config import EVALUATION_DIFFICULTIES, LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.scene import LavaScene
@@ -173,7 +174,8 @@ def test_at_every_step_there_is_a_new_plan_and_edges_that_led_back_are_trusted_l
     states, goal = TASKS.observe(np.zeros(2, int), TASKS.table.starts[0, :2]), TOLD[:1]
     chosen, plans = [], []
     for moment in range(min(24, SPEC.longest)):  # back and forth between two states
-        decision = policy.decide(TimeStep(states[moment % 2][None], goal, np.array([moment == 0])))
+        step = TimeStep(states[moment % 2][None], goal, np.array([moment == 0]))
+        decision = policy.act(step, 0.0, np.random.default_rng(0))
         assert decision.planned.all()
         before = np.array(chosen[moment % 2 :: 2])
         begins = decision.plan.edges.action[0, CURRENT]  # (N,)
@@ -183,6 +185,30 @@ def test_at_every_step_there_is_a_new_plan_and_edges_that_led_back_are_trusted_l
         plans.append(decision.plan)
     assert plans[-1].trust.min() < 1.0
     assert not np.array_equal(plans[0].vertices.key, plans[2].vertices.key)
+
+
+@pytest.mark.parametrize("after_exploring", [True, False])
+def test_the_revisit_penalty_counts_the_actions_that_were_taken(after_exploring):
+    policy = evaluated_policy(
+        replan="step", revisit_penalty=0.5, match_observations=True, replan_after_exploring=after_exploring
+    )
+    taken = policy.act(FIRST, 1.0, np.random.default_rng(0)).action
+    counts = policy.plan_state.visits.counts(np.arange(4), SPEC.state_key(SEEN)[:, None], SPEC.actions)[:, 0]
+    assert (counts == np.eye(SPEC.actions)[taken]).all()
+
+
+def test_an_agent_that_always_aims_at_the_goal_leaves_circles_too():
+    for penalty, actions in ((0.0, 1), (0.9, SPEC.actions)):
+        policy = evaluated_policy("skipper-goal", revisit_penalty=penalty)
+        later = FIRST._replace(first=np.zeros(4, bool))
+        steps = [policy.act(FIRST if moment == 0 else later, 0.0, np.random.default_rng(0)) for moment in range(8)]
+        assert len({int(step.action[0]) for step in steps}) == actions
+
+
+def test_training_decides_without_aids():
+    config = configuration(revisit_penalty=0.5, ensemble=4)
+    assert SkipperAgent(config, SPEC)._policy.config.decision == DecisionConfig()
+    assert evaluation_policy(network(config), config, SPEC, np.random.default_rng(0)).config.decision.ensemble == 4
 
 
 def test_idle_environments_have_no_plans():
