@@ -153,8 +153,8 @@ def test_a_page_of_the_longest_episode_is_small():
 
 
 def test_a_gallery_has_some_of_each_outcome():
-    loaded = load(PRETRAINED / "modelfree-50", SEED)  # which meets every end often
-    found = some_of_each(loaded, tasks(100), 2, SEED)
+    loaded = load(PRETRAINED / "modelfree-50", SEED)  # which meets every end, death rarely
+    found = some_of_each(loaded, tasks(400), 2, SEED)
     assert [recording.episode["outcome"] for recording in found] == [outcome for outcome in OUTCOMES for _ in range(2)]
 
 
