@@ -1,6 +1,7 @@
 """Named blocks of defaults that all agents start from; each agent adds its own."""
 
-from skipper.config import EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig, RunConfig, nearest_name
+from skipper.config import EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig, RunConfig
+from skipper.runtime.checks import nearest_name
 
 # The paper to the number: the defaults of the configuration.
 PAPER = RunConfig(preset="paper")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from skipper.config import nearest_name
+from skipper.runtime.checks import nearest_name
 
 Config = TypeVar("Config")
 

@@ -9,7 +9,8 @@ import numpy as np
 from skipper.agents.baselines import OptimalAgent, RandomAgent
 from skipper.agents.modelfree.config import ModelFreeConfig, modelfree_preset
 from skipper.agents.skipper.config import VARIANTS, SkipperConfig, about, as_variant, check, skipper_preset
-from skipper.config import RunConfig, WorldConfig, nearest_name
+from skipper.config import RunConfig, WorldConfig
+from skipper.runtime.checks import nearest_name
 from skipper.types import Agent, Array, EnvironmentSpec, Learner, oracle_of
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from skipper.config import WorldConfig, nearest_name
+from skipper.config import WorldConfig
+from skipper.runtime.checks import nearest_name
 from skipper.types import Array, EnvironmentSpec, Worlds
 
 

@@ -8,8 +8,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from skipper.agents.registry import KINDS, agent_kind
-from skipper.config import RunConfig, nearest_name
+from skipper.config import RunConfig
 from skipper.envs.registry import find_family
+from skipper.runtime.checks import nearest_name
 from skipper.training.run_folder import read_config, read_weights
 from skipper.training.settings import supported
 from skipper.types import Agent, Array, EnvironmentSpec, Plan, TimeStep

@@ -11,10 +11,9 @@ from skipper.config import (
     PlanningConfig,
     RunConfig,
     WorldConfig,
-    check_choice,
-    check_discounts,
 )
 from skipper.presets import shared_preset
+from skipper.runtime.checks import check_choice, check_discounts
 from skipper.types import EnvironmentSpec
 
 TrainingTargets = Literal["plan", "random"]

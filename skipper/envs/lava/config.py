@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from skipper.config import WorldConfig, check_choice
+from skipper.config import WorldConfig
+from skipper.runtime.checks import check_choice
 
 Dynamics = Literal["lava", "walls"]
 Start = Literal["uniform", "fixed"]
