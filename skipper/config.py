@@ -47,6 +47,9 @@ class NetworkConfig:
     """Side of a local field; capped at the size of the grid."""
     fields: int = 4
     """Local fields that attention selects."""
+    linear_scores: bool = False
+    """Score local fields before they are normalised and not after: scores are then linear in the state, and only the
+    selected fields need to be computed. Not in the paper."""
     partial_width: int = 128
     """Width of the partial state sigma(s)."""
     spatial_abstraction: bool = True
@@ -57,6 +60,9 @@ class NetworkConfig:
     """Hidden units of every head."""
     bins: int = 16
     """Bins of every histogram; distances range from 1 to this many steps."""
+    distance_distributions: bool = False
+    """Learn whole distributions of distances, whose last bin means never: an edge then counts E[discount ** D], and
+    nothing where its target is not reached. False learns their means, as the authors' code does."""
 
     def __post_init__(self) -> None:
         check_positive(self, "embedding", "field_size", "fields", "partial_width", "hidden")
@@ -223,13 +229,19 @@ class HindsightConfig(ReplayConfig):
     """Further targets of each episode, from anywhere in it."""
     pair_endings: float = 0.0
     """Share of the windows of transitions that end with their episode, where rewards and deaths are."""
+    pair_rewarded: float = 0.0
+    """Share of these windows that are of episodes whose last step was rewarded, which are rare at first."""
     other_episodes: float = 0.0
     """Share of the further targets that come from other episodes of the same task, where tasks are known."""
+    independent_targets: bool = False
+    """With all_pairs, choose windows and targets without looking at what happens in the window: a target that the
+    episode went on to reach tells that its moves were lucky, and a window at its end that the last one was not. Where
+    actions have random effects, both mislead. The share other_episodes then has no effect."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive(self, "targets", "pair_episodes", "pair_transitions", "pair_targets")
-        check_shares(self, "pair_endings", "other_episodes")
+        check_shares(self, "pair_endings", "pair_rewarded", "other_episodes")
         check_choice("strategy", self.strategy, get_args(Strategy))
 
 

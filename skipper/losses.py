@@ -35,22 +35,39 @@ def scalar_loss(logits: Tensor, value: Tensor, support: Tensor) -> Tensor:
     return histogram_loss(logits, two_hot(value, support))
 
 
-def value_target(reached: Tensor, terminal: Tensor, value_t: Tensor, discount: float) -> Tensor:
+def value_target(reached: Tensor, terminal: Tensor, value_t: Tensor, discount: float, steps: Tensor) -> Tensor:
     """Intrinsic value of the checkpoint policy: a reward of 1 for reaching the target (Sec. 3.3)."""
-    assert reached.shape == terminal.shape == value_t.shape
-    return torch.where(reached, 1.0, torch.where(terminal, 0.0, discount * value_t))
+    assert reached.shape == terminal.shape == value_t.shape == steps.shape
+    later = torch.where(terminal, 0.0, discount * value_t)
+    return discount ** (steps - 1.0) * torch.where(reached, 1.0, later)
 
 
-def reward_target(reward: Tensor, reached: Tensor, terminal: Tensor, return_t: Tensor, discount: float) -> Tensor:
+def reward_target(
+    reward: Tensor, reached: Tensor, terminal: Tensor, return_t: Tensor, discount: float, steps: Tensor
+) -> Tensor:
     """Cumulative task reward up to and including the step into the target (Eq. 4)."""
-    assert reward.shape == reached.shape == terminal.shape == return_t.shape
-    return reward + torch.where(reached | terminal, 0.0, discount * return_t)
+    assert reward.shape == reached.shape == terminal.shape == return_t.shape == steps.shape
+    return reward + torch.where(reached | terminal, 0.0, discount**steps * return_t)
 
 
-def distance_target(reached: Tensor, terminal: Tensor, distance_t: Tensor) -> Tensor:
+def distance_target(reached: Tensor, terminal: Tensor, distance_t: Tensor, steps: Tensor) -> Tensor:
     """Steps to the target, infinite where the episode ends elsewhere (Sec. 3.3, "Cumulative Distances")."""
-    assert reached.shape == terminal.shape == distance_t.shape
-    return torch.where(reached, 1.0, torch.where(terminal, torch.inf, 1.0 + distance_t))
+    assert reached.shape == terminal.shape == distance_t.shape == steps.shape
+    return torch.where(reached, steps, torch.where(terminal, torch.inf, steps + distance_t))
+
+
+def distance_histogram_target(reached: Tensor, terminal: Tensor, histogram_t: Tensor, steps: Tensor) -> Tensor:
+    """(B, K) histograms of the steps to the target, from those in the next state, (B, K).
+
+    Bins are whole numbers of steps from 1; the last one takes all that is longer, and where the episode ends elsewhere.
+    """
+    count, bins = histogram_t.shape
+    assert reached.shape == terminal.shape == steps.shape == (count,)
+    later = torch.where((reached | terminal)[:, None], 0.0, histogram_t)
+    after = (torch.arange(bins) + steps[:, None].long()).clamp(max=bins - 1)  # where the bins of the next state go
+    target = torch.zeros_like(histogram_t).scatter_add_(1, after, later)
+    there = torch.where(reached, steps.long() - 1, bins - 1).clamp(max=bins - 1)
+    return target.scatter_add_(1, there[:, None], (reached | terminal).to(target.dtype)[:, None])
 
 
 def return_target(reward: Tensor, terminal: Tensor, value_t: Tensor, discount: float) -> Tensor:

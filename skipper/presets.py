@@ -27,7 +27,7 @@ FAST = RunConfig(
     steps=600_000,
     environments=64,
     checkpoint_every=50_000,
-    network=NetworkConfig(hidden=128, scaled_start=True, pessimistic_heads=True),
+    network=NetworkConfig(hidden=128, linear_scores=True, scaled_start=True, pessimistic_heads=True),
     learning=LearningConfig(
         steps_per_update=24.0,
         learning_starts=2_000,

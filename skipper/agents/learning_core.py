@@ -222,6 +222,11 @@ class LearningCore(Generic[Network]):
         return 1.0 - late * (1.0 - self.config.learning.final_learning_rate_fraction)
 
     @property
+    def progress_share(self) -> float:
+        """Rises from 0 to 1 over the first half of the run."""
+        return min(2.0 * self.steps / self.config.steps, 1.0)
+
+    @property
     def network(self) -> Network:
         """The network that is trained."""
         return self.online.network

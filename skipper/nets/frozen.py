@@ -21,7 +21,7 @@ from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.estimators import PlannerConfig, SkipperNetwork
 from skipper.nets.frozen_encoder import Encode, FrozenEncoder, WeightsWatch
 from skipper.nets.generator import CheckpointGenerator
-from skipper.nets.heads import Heads, PairEstimates, PlainHeads
+from skipper.nets.heads import Heads, PairEstimates, PlainHeads, discount_support
 from skipper.nets.layers import observations_tensor
 from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, EnvironmentSpec, LazyEdges, Vertices
@@ -179,10 +179,13 @@ class FrozenNetwork:
     def _pair_estimates(self) -> "_Estimates":
         if self._estimates is None:
             names = np.ascontiguousarray(self._ensemble.names(self._spec.actions), np.int64)
-            discount, width = self._config.learning.task_discount, self._config.network.partial_width
-            pairs: PairEstimates = PlainHeads(self._modules, discount, names, width)
+            network = self._config.network
+            discounts = discount_support(
+                network.bins, self._config.learning.task_discount, never=network.distance_distributions
+            )
+            pairs: PairEstimates = PlainHeads(self._modules, discounts, names, network.partial_width)
             if self._compiled_heads:
-                pairs = CompiledHeads(self._modules, discount, names)
+                pairs = CompiledHeads(self._modules, discounts, names)
             self._estimates = _Estimates(self.encode, pairs, self._ensemble)
         return self._estimates
 

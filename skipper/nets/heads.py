@@ -77,9 +77,17 @@ class PairwiseHead(nn.Module):
     @torch.no_grad()
     def expect_pairs(self, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
         """(P, A) expectations of pairs, given as indices into partial states (M, D)."""
+        return self.expectation(self._pair_logits(partial, source, target))
+
+    @torch.no_grad()
+    def histograms_of_pairs(self, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        """(P, A, K) histograms of pairs, given as indices into partial states (M, D)."""
+        return self._pair_logits(partial, source, target).softmax(-1)
+
+    def _pair_logits(self, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
         projections = self.source(partial).numpy(), self.target(partial).numpy()
         joined = join_pairs(*projections, source.numpy(), target.numpy())
-        return self.expectation(self.finish(torch.from_numpy(joined)))
+        return self.finish(torch.from_numpy(joined))
 
     def first_layer(self) -> tuple[Tensor, Tensor]:
         """Weights (hidden, 2 D), the source's first, and bias (hidden,)."""
@@ -97,6 +105,14 @@ def expect_pairs(head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tens
     if has_exact_types(head, PAIRWISE_HEAD):
         return head.expect_pairs(sigma, source, target)
     return head.expectation(head(sigma[source], sigma[target]))
+
+
+@torch.no_grad()
+def histograms_of_pairs(head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    """(P, A, K) histograms of a head for pairs, given as indices into partial states (M, D)."""
+    if has_exact_types(head, PAIRWISE_HEAD):
+        return head.histograms_of_pairs(sigma, source, target)
+    return head(sigma[source], sigma[target]).softmax(-1)
 
 
 @kernel
@@ -145,10 +161,10 @@ class PairEstimates(Protocol):
 class PlainHeads:
     """Pair estimates from the modules themselves; features are the partial states."""
 
-    def __init__(self, heads: Heads, discount: float, names: Array, width: int) -> None:
-        """``names`` (V, A) are the names of actions in the symmetric images; partial states have ``width`` numbers."""
+    def __init__(self, heads: Heads, discounts: Tensor, names: Array, width: int) -> None:
+        """``discounts`` (K,) are those of the distances. ``names`` (V, A) are the names of actions in the symmetric images; partial states have ``width`` numbers."""
         self._heads, self._names = heads, torch.from_numpy(names)
-        self._discounts = discount_support(len(heads.distance.support), discount)
+        self._discounts = discounts
         self.feature_shape = len(names), width
 
     @torch.no_grad()
@@ -203,6 +219,12 @@ def distance_support(bins: int) -> Tensor:
 
 
 @cache
-def discount_support(bins: int, discount: float) -> Tensor:
-    """Discounts of the distances: as the support of a distance histogram they give E[discount ** D]."""
-    return discount ** distance_support(bins)
+def discount_support(bins: int, discount: float, *, never: bool = False) -> Tensor:
+    """Discounts of the distances: as the support of a distance histogram they give E[discount ** D].
+
+    With ``never`` the last bin means that the target is never reached.
+    """
+    discounts = discount ** distance_support(bins)
+    if never:
+        discounts[-1] = 0.0
+    return discounts

@@ -26,13 +26,17 @@ class LocalFieldSelector(nn.Module):
 
     Since the query is constant, the key projection folds into one vector; the value projection is linear and follows
     the weighted sum. Only the selected fields need gradients: all fields are computed without, to select the best, and
-    these are computed again with gradients.
+    these are computed again with gradients. With ``linear`` scores, which are those of fields before their
+    normalisation, one convolution gives all scores, and only the selected fields are computed.
     """
 
     cells: Tensor
 
-    def __init__(self, channels: int, size: tuple[int, int], *, field: int, width: int, top: int) -> None:
+    def __init__(
+        self, channels: int, size: tuple[int, int], *, field: int, width: int, top: int, linear: bool = False
+    ) -> None:
         super().__init__()
+        self.linear = linear
         kernel = min(field, size[0]), min(field, size[1])
         self.grid = size[0] - kernel[0] + 1, size[1] - kernel[1] + 1
         self.kernel = kernel
@@ -51,25 +55,46 @@ class LocalFieldSelector(nn.Module):
 
     def select(self, state: Tensor) -> Selection:
         """(B, channels, W, H) to the partial state, with the fields that it attends to."""
-        # Select the best fields.
+        if self.linear:
+            with torch.no_grad():
+                chosen = self._linear_scores(state).topk(self.top, dim=-1).indices  # (B, k)
+            return self.attend(self._fields_at(state, chosen), chosen)
+        chosen, taken = self._choose(state)
+        return self._mix(chosen, taken, self._scores(taken))
+
+    def attend(self, fields: Tensor, chosen: Tensor) -> Selection:
+        """Attend to the ``chosen`` fields (B, k), by linear scores; ``fields`` (B, k, D) are not normalised."""
+        return self._mix(chosen, self.before(fields), self._scores(fields))
+
+    def _mix(self, chosen: Tensor, fields: Tensor, scores: Tensor) -> Selection:
+        """The partial state made of the ``chosen`` fields (B, k), normalised (B, k, D), by their scores (B, k)."""
+        weights = scores.softmax(-1)
+        mixed = self.value((weights[..., None] * fields).sum(1))
+        return Selection(functional.relu(self.after(mixed)), chosen, weights)
+
+    def _choose(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """The best fields by their scores after normalisation: indices (B, k), and the normalised fields (B, k, D)."""
         with torch.no_grad():
             fields = self.before(self.fields(state).flatten(2).transpose(1, 2))  # (B, F, D)
             chosen = self._scores(fields).topk(self.top, dim=-1).indices  # (B, k)
         if torch.is_grad_enabled():
-            taken = self.before(self._fields_at(state, chosen))  # (B, k, D)
-        else:
-            taken = fields.gather(1, chosen[..., None].expand(-1, -1, fields.shape[-1]))
-        # Attend to them.
-        weights = self._scores(taken).softmax(-1)
-        mixed = self.value((weights[..., None] * taken).sum(1))
-        return Selection(functional.relu(self.after(mixed)), chosen, weights)
+            return chosen, self.before(self._fields_at(state, chosen))
+        return chosen, fields.gather(1, chosen[..., None].expand(-1, -1, fields.shape[-1]))
+
+    def _linear_scores(self, state: Tensor) -> Tensor:
+        """(B, channels, W, H) to the scores of all fields before normalisation, (B, F), but for a constant."""
+        return functional.conv2d(state, self.linear_scorer()[None]).flatten(1)
+
+    def linear_scorer(self) -> Tensor:
+        """(channels, *kernel) the convolution that gives the scores of all fields before their normalisation."""
+        return torch.einsum("d,dcij->cij", self.scorer(), self.fields.weight)
 
     def _scores(self, fields: Tensor) -> Tensor:
-        """(..., D) normalised fields to attention logits (...)."""
+        """(..., D) fields to attention logits (...)."""
         return fields @ self.scorer()
 
     def scorer(self) -> Tensor:
-        """(D,) key projection and query in one vector: its product with a normalised field is the field's score."""
+        """(D,) key projection and query in one vector: its product with a field is the field's score."""
         return self.key.weight.T @ self.query * self.query.shape[0] ** -0.5
 
     def _fields_at(self, state: Tensor, chosen: Tensor) -> Tensor:
@@ -77,7 +102,10 @@ class LocalFieldSelector(nn.Module):
         B, C, W, H = state.shape  # noqa: N806
         rows = state.permute(0, 2, 3, 1).reshape(B * W * H, C)
         index = self.cells[chosen] + torch.arange(B)[:, None, None] * (W * H)  # (B, k, kernel cells)
-        patches = rows.index_select(0, index.flatten()).view(B, chosen.shape[1], -1)
+        return self.project(rows.index_select(0, index.flatten()).view(B, chosen.shape[1], -1))
+
+    def project(self, patches: Tensor) -> Tensor:
+        """(..., kernel cells * channels) to the convolution's output there, (..., D)."""
         return functional.linear(patches, self.fields.weight.permute(0, 2, 3, 1).flatten(1), self.fields.bias)
 
     def forward(self, state: Tensor) -> Tensor:
@@ -115,6 +143,7 @@ class PartialStates(nn.Module):
                 field=config.field_size,
                 width=config.partial_width,
                 top=config.fields,
+                linear=config.linear_scores,
             )
         else:
             self.select = WholeState(config.embedding, (width, height), width=config.partial_width)

@@ -147,6 +147,19 @@ class EpisodeStore:
         """The number of another random episode of the same task, or NO_EPISODE where none is found."""
         return int(_another(self.task, episode, rng.random(TRIES), self._oldest, self._count))
 
+    def random_rewarded(self, rng: np.random.Generator) -> int:
+        """The number of a random episode whose last step was rewarded, or NO_EPISODE where none is found."""
+        last = self.reward, self.first, self.states
+        return int(_rewarded(*last, rng.random(TRIES), self._oldest, self._count))
+
+    def another_visit(self, slot: int, rng: np.random.Generator) -> int:
+        """A random slot in which another episode was in the state of ``slot`` and went on; ``slot`` if there is none."""
+        return int(_visit(self.key[: self._used_slots], self._episode, slot, rng.random()))
+
+    def episode_of(self, slots: Array | int) -> Array:
+        """Numbers of the episodes of ``slots``."""
+        return self._episode[slots]
+
     # Saving
 
     _COLUMNS = ("_rows", "action", "reward", "terminated", "key", "_episode")  # one entry per slot
@@ -177,3 +190,26 @@ def _another(tasks, own, units, oldest, count):
         if episode != own and tasks[episode] == tasks[own]:
             return episode
     return -1
+
+
+@kernel
+def _rewarded(reward, first, states, units, oldest, count):
+    """An episode with a reward in its last step, drawn by ``units`` (TRIES,) in [0, 1); -1 where no draw is one."""
+    for unit in units:
+        episode = (oldest + int(unit * count)) % len(first)
+        if reward[first[episode] + states[episode] - 2] > 0.0:
+            return episode
+    return -1
+
+
+@kernel
+def _visit(keys, episode, slot, unit):
+    """A slot with the state of ``slot``, drawn by ``unit`` in [0, 1) from all but the last of each other episode."""
+    found = np.empty(len(keys), np.int64)
+    count = 0
+    for other in range(len(keys) - 1):
+        if keys[other] == keys[slot] and episode[other] == episode[other + 1] and episode[other] != episode[slot]:
+            if episode[other] != -1:
+                found[count] = other
+                count += 1
+    return found[int(unit * count)] if count else slot

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skipper.config import WindowConfig
-from skipper.replay.store import NO_TASK, EpisodeStore
+from skipper.replay.store import NO_EPISODE, NO_TASK, EpisodeStore
 from skipper.runtime.jit import kernel
 from skipper.types import Array
 
@@ -20,19 +20,37 @@ class Windows(NamedTuple):
 
 
 def draw_windows(
-    store: EpisodeStore, episodes: int, transitions: int, endings: float, rng: np.random.Generator
+    store: EpisodeStore,
+    episodes: int,
+    transitions: int,
+    endings: float,
+    rng: np.random.Generator,
+    rewarded: float = 0.0,
 ) -> Windows:
     """Windows of at most ``transitions``; a share of ``endings`` ends with its episode, where rewards and deaths are.
 
-    The others lie anywhere. Long episodes are drawn more often.
+    The others lie anywhere. Long episodes are drawn more often. Of those at the end, a share of ``rewarded`` is of
+    episodes whose last step was rewarded, as far as there are any.
     """
     episode = store.random_episodes(episodes, rng)
+    at_end = rng.random(episodes) < endings
+    episode = with_rewarded(store, episode, at_end, rewarded, rng)
     start, states = store.first[episode], store.states[episode]
     steps = np.minimum(transitions, states - 1)
     latest = states - 1 - steps
-    at_end = rng.random(episodes) < endings
     first = start + np.where(at_end, latest, rng.integers(latest + 1))
     return Windows(episode, first, steps, start + states - 1)
+
+
+def with_rewarded(
+    store: EpisodeStore, episode: Array, at_end: Array, rewarded: float, rng: np.random.Generator
+) -> Array:
+    """The episodes (E,), a share of ``rewarded`` of those ``at_end`` (E,) replaced by ones that ended with a reward."""
+    if rewarded > 0.0:
+        for row in np.flatnonzero(at_end & (rng.random(len(episode)) < rewarded)):
+            found = store.random_rewarded(rng)
+            episode[row] = found if found != NO_EPISODE else episode[row]
+    return episode
 
 
 class Transitions(NamedTuple):

@@ -31,6 +31,9 @@ class SkipperLearningConfig(LearningConfig):
     """Bound targets by the episode: a state that it reached k steps later is at most k away, and the path there
     collects at least what the episode collected. Not in the paper. Valid in deterministic worlds only, and where
     shorter paths do not collect less."""
+    multistep: bool = False
+    """Bootstrap not after one step, but after the first one that the target network's policy would not have taken,
+    within the window of all_pairs. Not in the paper."""
     act_with_target_network: bool = False
     """Act in training with the target network, whose partial states stay cached between target updates. Not in the
     paper. Evaluation uses the online network, or its average."""
@@ -119,7 +122,14 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 # Where actions have random effects, an episode bounds nothing, and frequent target updates learn faster.
-STOCHASTIC: dict[str, dict[str, Any]] = {"fast": {"hindsight_bound": False, "target_update_every": 2_400}}
+STOCHASTIC: dict[str, dict[str, dict[str, Any]]] = {
+    "fast": {
+        "network": {"distance_distributions": True},
+        "learning": {"hindsight_bound": False, "target_update_every": 2_400, "multistep": True},
+        "replay": {"independent_targets": True},
+        "decision": {"revisit_penalty": 0.0},
+    }
+}
 
 # Each variant is one strategy: changes of the planning block. When to plan is the preset's choice for all of them.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -133,18 +143,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> SkipperConfig:
     """The configuration that a run of the variant ``agent`` starts from, in this world."""
     shared = shared_preset(name)
-    added = ADDED[name]
-    learning = added.get("learning", {}) | ({} if world.deterministic else STOCHASTIC.get(name, {}))
     planning = _preset_planning(name)
+
+    def added(block: str) -> dict[str, Any]:
+        slips = {} if world.deterministic else STOCHASTIC.get(name, {})
+        return ADDED[name].get(block, {}) | slips.get(block, {})
+
     values = {entry.name: getattr(shared, entry.name) for entry in fields(shared)} | {
         "agent": agent,
         "env": env,
         "world": world,
-        "generator": GeneratorConfig(**added.get("generator", {})),
+        "network": replace(shared.network, **added("network")),
+        "generator": GeneratorConfig(**added("generator")),
         "planning": replace(planning, **VARIANTS[agent]),
-        "learning": SkipperLearningConfig(**{**vars(shared.learning), **learning}),
-        "replay": HindsightConfig(**{**vars(shared.replay), **added.get("replay", {})}),
-        "decision": DecisionConfig(**added.get("decision", {})),
+        "learning": SkipperLearningConfig(**{**vars(shared.learning), **added("learning")}),
+        "replay": HindsightConfig(**{**vars(shared.replay), **added("replay")}),
+        "decision": DecisionConfig(**added("decision")),
     }
     return SkipperConfig(**values)
 

@@ -11,10 +11,11 @@ from skipper.agents.learning_core import LearningCore, named_rng
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
-from skipper.nets.heads import expect_pairs
+from skipper.nets.heads import expect_pairs, histograms_of_pairs
 from skipper.nets.layers import observations_tensor
-from skipper.replay.all_pairs import AllPairsSampler, Pairs, sample_contexts
+from skipper.replay.all_pairs import NO_PAIR, AllPairsSampler, Pairs, sample_contexts
 from skipper.replay.prioritized import PrioritizedSampler, Samples
+from skipper.runtime.jit import kernel
 from skipper.types import Array, EnvironmentSpec, scene_of
 
 PAIRS_PER_DELUSION = 4  # one of this many pairs is repeated with an imagined target
@@ -34,6 +35,8 @@ class Hindsight(NamedTuple):
     reached: Tensor  # (P,) bool, whether the next state is the target
     path_steps: Tensor  # (P,) steps in which the episode reached the target; inf where it did not or is unknown
     path_reward: Tensor  # (P,) discounted reward on that path; -inf where there is none
+    following: Tensor  # (P,) the next transition with the same target, as an index into these; NO_PAIR where unknown
+    steps: Tensor  # (P,) environment steps from source to next
 
     @classmethod
     def of_samples(cls, samples: Samples) -> "Hindsight":
@@ -52,13 +55,15 @@ class Hindsight(NamedTuple):
             torch.from_numpy(samples.reached),
             torch.full((B,), torch.inf),
             torch.full((B,), -torch.inf),
+            torch.full((B,), NO_PAIR),
+            torch.ones(B),
         )
 
     @classmethod
     def of_pairs(cls, pairs: Pairs) -> "Hindsight":
         """All pairs of a few episodes."""
         rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in pairs[2:])
-        return cls(observations_tensor(pairs.observation), *rest)
+        return cls(observations_tensor(pairs.observation), *rest, torch.ones(len(pairs.action)))
 
     @property
     def first_states(self) -> Tensor:
@@ -78,6 +83,7 @@ class Hindsight(NamedTuple):
             "reached": torch.from_numpy(key[self.next[rows].numpy()] == target_key[new.numpy()]),
             "path_steps": unknown,
             "path_reward": -unknown,
+            "following": torch.full((len(rows),), NO_PAIR),
         }
         again = (replaced[name] if name in replaced else getattr(self, name)[rows] for name in self._fields[2:])
         state, episode = torch.cat([self.state, targets]), torch.cat([self.episode, torch.arange(len(targets))])
@@ -89,25 +95,68 @@ class BootstrapTargets(NamedTuple):
 
     value: Tensor
     reward: Tensor
-    distance: Tensor
+    distance: Tensor  # (P, A, K) histograms where whole distributions are backed up
 
     def of_action(self, action: Tensor) -> "BootstrapTargets":
-        """(P,) each, for the next actions ``action`` (P,)."""
-        return BootstrapTargets(*(column.gather(-1, action[:, None])[:, 0] for column in self))
+        """(P,) each, for the next actions ``action`` (P,); distances (P, K) where they are histograms."""
+        pairs = torch.arange(len(action))
+        return BootstrapTargets(*(column[pairs, action] for column in self))
 
 
 @torch.no_grad()
 def bootstrap_targets(
-    frozen: EstimatorNetwork, batch: Hindsight, encode: Callable[[Tensor], Tensor]
+    frozen: EstimatorNetwork,
+    batch: Hindsight,
+    encode: Callable[[Tensor], Tensor],
+    *,
+    distributions: bool = False,
 ) -> BootstrapTargets:
-    """Estimates of the ``frozen`` target network; ``encode`` gives its partial states, (M, W, H, C) to (M, D)."""
+    """Estimates of the ``frozen`` target network; ``encode`` gives its partial states, (M, W, H, C) to (M, D).
+
+    With ``distributions`` distances are histograms.
+    """
     # Encode only next states and targets; the other rows stay zero.
     used = torch.zeros(len(batch.state), dtype=torch.bool)
     used[batch.next] = used[batch.target] = True
     encoded = encode(batch.state[used])
     sigma = torch.zeros(len(batch.state), encoded.shape[1]).masked_scatter_(used[:, None], encoded)  # (M, D)
-    heads = (frozen.value, frozen.reward, frozen.distance)
-    return BootstrapTargets(*(expect_pairs(head, sigma, batch.next, batch.target) for head in heads))
+    pairs = sigma, batch.next, batch.target
+    distance = histograms_of_pairs if distributions else expect_pairs
+    return BootstrapTargets(
+        expect_pairs(frozen.value, *pairs), expect_pairs(frozen.reward, *pairs), distance(frozen.distance, *pairs)
+    )
+
+
+def extend(batch: Hindsight, bootstrap: BootstrapTargets, discount: float) -> tuple[Hindsight, BootstrapTargets]:
+    """Multi-step transitions: from each, go on for as long as the episode did what the target network would do.
+
+    Watkins' Q(lambda) with lambda = 1: rewards are those that the episode collected, up to the first action that the
+    target network's policy would not have taken.
+    """
+    greedy = bootstrap.value.argmax(-1)  # (P,) in the next states
+    columns = (batch.following, batch.action, greedy, batch.reached, batch.terminated, batch.reward)
+    last, steps, reward = map(torch.from_numpy, _follow(*(column.numpy() for column in columns), discount))
+    extended = batch._replace(
+        next=batch.next[last],
+        reward=reward,
+        terminated=batch.terminated[last],
+        reached=batch.reached[last],
+        steps=steps,
+    )
+    return extended, BootstrapTargets(*(column[last] for column in bootstrap))
+
+
+@kernel
+def _follow(following, action, greedy, reached, terminated, reward, discount):
+    """The last of the transitions that each can be followed to, their number, and their discounted rewards."""
+    pairs = len(following)
+    last, steps, collected = np.arange(pairs), np.ones(pairs, np.float32), reward.copy()
+    for first in range(pairs - 1, -1, -1):  # pairs follow those with smaller indices
+        after = following[first]
+        if after >= 0 and action[after] == greedy[first] and not (reached[first] or terminated[first]):
+            last[first], steps[first] = last[after], 1.0 + steps[after]
+            collected[first] += np.float32(discount) * collected[after]
+    return last, steps, collected
 
 
 class UpdateBatch(NamedTuple):
@@ -155,7 +204,15 @@ class UpdateBatches:
         if self.config.learning.delusion_scale > 0:
             hindsight = self._with_imagined_targets(hindsight)
         # What the target network expects after the transitions (Sec. 3.3).
-        bootstrap = bootstrap_targets(core.target_network.estimators, hindsight, self._frozen.encode)
+        settings = self.config.learning
+        bootstrap = bootstrap_targets(
+            core.target_network.estimators,
+            hindsight,
+            self._frozen.encode,
+            distributions=self.config.network.distance_distributions,
+        )
+        if settings.multistep:
+            hindsight, bootstrap = extend(hindsight, bootstrap, settings.task_discount)
         leaf, weight = (samples.leaf, torch.from_numpy(samples.weight)) if samples else (None, None)
         return UpdateBatch(hindsight, real, bootstrap, leaf, weight, contexts, goals, update, core.rate)
 
@@ -168,7 +225,8 @@ class UpdateBatches:
 
     def _sample_pairs(self) -> Pairs:
         assert isinstance(self.sampler, AllPairsSampler)
-        pairs, images = self.sampler.sample(self._core.sample_rng), self._core.images
+        independent = self._core.progress_share if self.config.replay.independent_targets else 0.0
+        pairs, images = self.sampler.sample(self._core.sample_rng, independent), self._core.images
         return images.of_pairs(pairs, self._core.target_updates) if images else pairs
 
     def _contexts(self, hindsight: Hindsight) -> tuple[Tensor, Tensor, Tensor]:

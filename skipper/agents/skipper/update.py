@@ -10,7 +10,9 @@ from skipper.agents.learning_core import OnlineNetwork
 from skipper.agents.skipper.config import SkipperConfig, SkipperLearningConfig
 from skipper.agents.skipper.hindsight import BootstrapTargets, Hindsight, UpdateBatch
 from skipper.losses import (
+    distance_histogram_target,
     distance_target,
+    histogram_loss,
     reward_target,
     scalar_loss,
     terminal_loss,
@@ -18,6 +20,7 @@ from skipper.losses import (
     value_target,
     weighted_mean,
 )
+from skipper.nets.compiled import scene_encoder
 from skipper.nets.compiled.pair_losses import pair_losses, supports
 from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
 from skipper.nets.generator import cyclic_weight
@@ -99,7 +102,10 @@ def estimator_losses(
     are learned.
     """
     # Encode each state once.
-    sigma = online.partial(batch.state)  # (M, D)
+    if scene_encoder.supports(online.partial):
+        sigma = scene_encoder.partial_states(online.partial, batch.state, batch.episode)  # (M, D)
+    else:
+        sigma = online.partial(batch.state)
     # Double DQN: the online policy chooses the next action for all heads, the target network evaluates it.
     a_t = expect_pairs(online.value, sigma, batch.next, batch.target).argmax(-1)  # (P,)
     targets = _learning_targets(batch, bootstrap.of_action(a_t), config)
@@ -116,11 +122,16 @@ def estimator_losses(
 
 @torch.no_grad()
 def _learning_targets(batch: Hindsight, after: BootstrapTargets, config: SkipperLearningConfig) -> dict[str, Tensor]:
-    """(P,) targets of the intrinsic value, the cumulative reward (Eq. 4) and the distance (Sec. 3.3)."""
+    """(P,) targets of the intrinsic value, the cumulative reward (Eq. 4) and the distance (Sec. 3.3).
+
+    Those of distances are histograms (P, K) where whole distributions are backed up.
+    """
+    steps, ends = batch.steps, (batch.reached, batch.terminated)
+    distance = distance_target if after.distance.ndim == 1 else distance_histogram_target
     targets = {
-        "value": value_target(batch.reached, batch.terminated, after.value, config.policy_discount),
-        "reward": reward_target(batch.reward, batch.reached, batch.terminated, after.reward, config.task_discount),
-        "distance": distance_target(batch.reached, batch.terminated, after.distance),
+        "value": value_target(*ends, after.value, config.policy_discount, steps),
+        "reward": reward_target(batch.reward, *ends, after.reward, config.task_discount, steps),
+        "distance": distance(*ends, after.distance, steps),
     }
     # The path that the episode took bounds them; not in the paper.
     if config.hindsight_bound:
@@ -133,11 +144,15 @@ def _learning_targets(batch: Hindsight, after: BootstrapTargets, config: Skipper
 def head_losses(
     head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor, action: Tensor, value: Tensor
 ) -> Tensor:
-    """(P,) losses of a head's histograms of ``action`` against scalars ``value``; pairs are indices into ``sigma``."""
+    """(P,) losses of a head's histograms of ``action`` against scalars or histograms ``value``, (P,) or (P, K).
+
+    Pairs are indices into ``sigma``.
+    """
     if supports(head):
         return pair_losses(head, sigma, source, target, action, value)
     logits = head(sigma[source], sigma[target])  # (P, A, K)
-    return scalar_loss(logits[torch.arange(len(action)), action], value, head.support)
+    chosen = logits[torch.arange(len(action)), action]  # (P, K)
+    return scalar_loss(chosen, value, head.support) if value.ndim == 1 else histogram_loss(chosen, value)
 
 
 def all_metrics(estimated: Mapping[str, float], generated: Mapping[str, float]) -> dict[str, float]:

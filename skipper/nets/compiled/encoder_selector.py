@@ -55,6 +55,7 @@ class Layers(NamedTuple):
     fields: Array  # (K C, D)
     field_bias: Array  # (D,)
     attention: Array  # (D,) the score of a normalised field is its product with this
+    linear_attention: Array  # (K C,) the score of a field before its convolution, where scores are linear
     value: Array  # (D, D)
     value_bias: Array  # (D,)
     gain: Array  # (D,) of the last normalisation
@@ -85,7 +86,8 @@ class CompiledPartialStates:
         _, width, height, _ = observation.shape
         sizes = Sizes(width, height, *self._select.kernel, self._select.top)
         partial = np.empty((len(words), len(layers.attention)), np.float32)
-        run_parallel(lambda rows: _partial_states(words[rows], layers, sizes, partial[rows]), len(words), BLOCK)
+        compute = _partial_states_by_linear_scores if self._select.linear else _partial_states
+        run_parallel(lambda rows: compute(words[rows], layers, sizes, partial[rows]), len(words), BLOCK)
         return torch.from_numpy(partial)
 
 
@@ -106,6 +108,7 @@ def _pack(module: PartialStates, select: LocalFieldSelector) -> Layers:
         _without_mean(select.fields.weight.permute(2, 3, 1, 0).flatten(0, 2)),
         _without_mean(select.fields.bias),
         before.weight * select.scorer(),
+        select.linear_scorer().permute(1, 2, 0).flatten(),
         _without_mean(before.weight[:, None] * value.weight.T),
         _without_mean(value.weight @ before.bias + value.bias),
         after.weight,
@@ -138,6 +141,47 @@ def _partial_states(words, layers, sizes, partial):
         for row in range(len(some)):
             _mix(fields[row * number : (row + 1) * number], layers, sizes.top, mixed[row])
         np.dot(mixed[: len(some)], layers.value, partial[begin : begin + BLOCK])
+    _finish(layers, partial)
+
+
+@kernel
+def _partial_states_by_linear_scores(words, layers, sizes, partial):
+    """As ``_partial_states``, computing only the selected fields."""
+    cells, channels = words.shape[1], layers.word.shape[1]
+    number = (sizes.width - sizes.field_width + 1) * (sizes.height - sizes.field_height + 1)
+    narrowed, state = np.zeros((cells + 1, 9, channels), np.float32), np.empty((cells, channels), np.float32)
+    scores, weights = np.empty(number, np.float32), np.empty((BLOCK, sizes.top), np.float32)
+    patches = np.empty((BLOCK * sizes.top, len(layers.fields)), np.float32)
+    fields = np.empty((BLOCK * sizes.top, partial.shape[1]), np.float32)
+    mixed = np.empty((BLOCK, partial.shape[1]), np.float32)
+    for begin in range(0, len(words), BLOCK):
+        some = words[begin : begin + BLOCK]
+        for row in range(len(some)):
+            changed = some[row] != some[row - 1] if row > 0 else np.ones(cells, np.bool_)
+            _encode(some[row], changed, layers, sizes.height, narrowed, state)
+            _score_linearly(state, sizes, layers.linear_attention, scores)
+            highest = scores.max()
+            for rank in range(sizes.top):
+                best = scores.argmax()
+                weights[row, rank] = np.exp(scores[best] - highest)
+                scores[best] = -np.inf
+                _cut_one(state.ravel(), best, sizes, patches[row * sizes.top + rank])
+        count = len(some) * sizes.top
+        np.dot(patches[:count], layers.fields, fields[:count])
+        for row in range(len(some)):
+            mixed[row] = np.float32(0.0)
+            for rank in range(sizes.top):
+                numbers = fields[row * sizes.top + rank]
+                numbers += layers.field_bias
+                mixed[row] += weights[row, rank] * _scale(numbers) * numbers
+            mixed[row] /= weights[row].sum()
+        np.dot(mixed[: len(some)], layers.value, partial[begin : begin + BLOCK])
+    _finish(layers, partial)
+
+
+@kernel
+def _finish(layers, partial):
+    """The last normalisation and the ReLU, in place."""
     for row in range(len(partial)):
         numbers = partial[row]
         numbers += layers.value_bias
@@ -213,17 +257,36 @@ def _sum_around(cell, around, contributions, own, total):
 @kernel
 def _cut(state, sizes, patches):
     """Fill ``patches`` (F, K C) with the local fields of ``state`` (S, C)."""
-    rows, columns = sizes.width - sizes.field_width + 1, sizes.height - sizes.field_height + 1
-    length = sizes.field_height * state.shape[1]  # of a field's cells with the same x, which are adjacent
     flat = state.ravel()
-    for x in range(rows):
-        for y in range(columns):
-            patch = patches[x * columns + y]
-            for step in range(sizes.field_width):
-                begin = ((x + step) * sizes.height + y) * state.shape[1]
-                column, source = patch[step * length : (step + 1) * length], flat[begin : begin + length]
-                for number in range(length):
-                    column[number] = source[number]
+    for field in range(len(patches)):
+        _cut_one(flat, field, sizes, patches[field])
+
+
+@kernel
+def _cut_one(flat, field, sizes, patch):
+    """Fill ``patch`` (K C,) with one local field of the state ``flat`` (S C,)."""
+    length = len(patch) // sizes.field_width  # of a field's cells with the same x, which are adjacent
+    channels, columns = length // sizes.field_height, sizes.height - sizes.field_height + 1
+    x, y = field // columns, field % columns
+    for step in range(sizes.field_width):
+        begin = ((x + step) * sizes.height + y) * channels
+        column, source = patch[step * length : (step + 1) * length], flat[begin : begin + length]
+        for number in range(length):
+            column[number] = source[number]
+
+
+@kernel
+def _score_linearly(state, sizes, attention, scores):
+    """Fill ``scores`` (F,) of the local fields of ``state`` (S, C) by products with ``attention`` (K C,)."""
+    length = len(attention) // sizes.field_width
+    columns, flat = sizes.height - sizes.field_height + 1, state.ravel()
+    for field in range(len(scores)):
+        x, y = field // columns, field % columns
+        scores[field] = np.float32(0.0)
+        for step in range(sizes.field_width):
+            begin = ((x + step) * sizes.height + y) * state.shape[1]
+            part = attention[step * length : (step + 1) * length]
+            scores[field] += np.dot(flat[begin : begin + length], part)
 
 
 @kernel

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from skipper.nets.compiled.exact_types import MLP, has_exact_types
-from skipper.nets.heads import PAIRWISE_HEAD, Heads, discount_support
+from skipper.nets.heads import PAIRWISE_HEAD, Heads
 from skipper.runtime.jit import kernel
 from skipper.runtime.threads import run_parallel
 from skipper.types import Array
@@ -56,10 +56,10 @@ class Pairs(NamedTuple):
 class CompiledHeads:
     """Pair estimates with the weights that the heads have at construction."""
 
-    def __init__(self, heads: Heads, discount: float, names: Array) -> None:
-        """``names`` (V, A) are the names of actions in the symmetric images."""
+    def __init__(self, heads: Heads, discounts: Tensor, names: Array) -> None:
+        """``discounts`` (K,) are those of the distances, ``names`` (V, A) are the names of actions in the symmetric images."""
         self._names = np.ascontiguousarray(names, np.int64)
-        self._pack(heads, discount)
+        self._pack(heads, discounts)
 
     @property
     def feature_shape(self) -> tuple[int, int, int]:
@@ -67,10 +67,9 @@ class CompiledHeads:
         return len(self._names), 2 * len(self._heads), len(self._heads[0].hidden.bias)
 
     @torch.no_grad()
-    def _pack(self, heads: Heads, discount: float) -> None:
+    def _pack(self, heads: Heads, discounts: Tensor) -> None:
         """Copy the weights into the layout that products need."""
         pairwise = heads.value, heads.distance, heads.reward
-        discounts = discount_support(len(heads.distance.support), discount)
         supports = (
             heads.value.support[None],
             torch.stack([heads.distance.support, discounts]),

@@ -24,12 +24,13 @@ def supports(head: nn.Module) -> bool:
 def pair_losses(
     head: PairwiseHead, partial: Tensor, source: Tensor, target: Tensor, action: Tensor, value: Tensor
 ) -> Tensor:
-    """(P,) losses of a head's histograms against scalars ``value``; ``source`` and ``target`` index ``partial`` (M, D).
+    """(P,) losses of a head's histograms against ``value``; ``source`` and ``target`` index ``partial`` (M, D).
 
-    The same as ``losses.scalar_loss`` of the head's logits for these pairs and actions.
+    The same as ``losses.scalar_loss`` of the head's logits for these pairs and actions where ``value`` (P,) are
+    scalars, and as ``losses.histogram_loss`` where (P, K) are histograms.
     """
     columns = (source, target, action, value)
-    assert len({column.shape for column in columns}) == 1, [tuple(column.shape) for column in columns]
+    assert len({len(column) for column in columns}) == 1, [tuple(column.shape) for column in columns]
     losses: Tensor = _PairLosses.apply(partial, *head.layers.parameters(), (*columns, head.support))
     return losses
 
@@ -45,7 +46,10 @@ class _PairLosses(torch.autograd.Function):
         joined = torch.from_numpy(join_pairs(of_source.numpy(), of_target.numpy(), source.numpy(), target.numpy()))
         hidden = torch.addmm(second_bias, joined, second.T).relu_()
         logits = torch.addmm(last_bias, hidden, last.T)
-        losses, slope = _compare(logits.numpy(), action.numpy(), value.numpy(), support.numpy())
+        if value.ndim == 1:
+            losses, slope = _compare(logits.numpy(), action.numpy(), value.numpy(), support.numpy())
+        else:
+            losses, slope = _compare_histograms(logits.numpy(), action.numpy(), value.numpy())
         context.save_for_backward(partial, first, second, last, joined, hidden, torch.from_numpy(slope))
         context.endpoints = source.numpy(), target.numpy()
         return torch.from_numpy(losses)
@@ -96,6 +100,28 @@ def _compare(logits, action, target_value, support):
         for atom, target in ((right - 1, one - share), (right, share)):
             derivative[atom] -= target
             if target != 0.0:
+                losses[pair] += target * (np.log(target) - given[atom] + scale)
+    return losses, slope
+
+
+@kernel
+def _compare_histograms(logits, action, histogram):
+    """As ``_compare``, for target histograms (P, K)."""
+    bins = histogram.shape[1]
+    losses, slope = np.empty(len(action), np.float32), np.zeros_like(logits)
+    for pair in range(len(action)):
+        begin = action[pair] * bins
+        given, derivative = logits[pair, begin : begin + bins], slope[pair, begin : begin + bins]
+        highest, total = given.max(), np.float32(0.0)
+        for atom in range(bins):
+            derivative[atom] = np.exp(given[atom] - highest)
+            total += derivative[atom]
+        scale = highest + np.log(total)
+        losses[pair] = 0.0
+        for atom in range(bins):
+            target = histogram[pair, atom]
+            derivative[atom] = derivative[atom] / total - target
+            if target > 0.0:
                 losses[pair] += target * (np.log(target) - given[atom] + scale)
     return losses, slope
 
