@@ -2,6 +2,8 @@
 
 import os
 import sys
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +17,14 @@ from skipper.commands.diagnose import Diagnose
 from skipper.commands.evaluate import Evaluate
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
-from skipper.commands.train import Train
+from skipper.commands.train import Train, has_size, with_size
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
-from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family
+from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family, sides
 from skipper.training.run_folder import CONFIG, read_config
 from skipper.training.settings import configure
 
+PAPER_SIDES = 12 + 12  # of the grids for which presets give the number of steps
 BROKEN_PIPE = 128 + 13  # as shells report the signal SIGPIPE
 
 
@@ -36,6 +39,15 @@ def chosen(arguments: list[str], option: str, default: str) -> str:
     return found
 
 
+def chosen_size(arguments: list[str]) -> tuple[int, ...] | None:
+    """The numbers of --size, on which presets depend; None where there are none, or where the command will refuse them."""
+    if "--size" not in arguments:
+        return None
+    following = arguments[arguments.index("--size") + 1 :]
+    numbers = tuple(map(int, takewhile(str.isdecimal, following)))
+    return numbers if len(numbers) in (1, 2) else None
+
+
 def chosen_family(arguments: list[str]) -> Family:
     """The environment family: the one named by --env, or that of the first run folder among the arguments."""
     folders = [Path(argument) for argument in arguments[1:] if (Path(argument) / CONFIG).is_file()]
@@ -43,17 +55,26 @@ def chosen_family(arguments: list[str]) -> Family:
     return find_family(chosen(arguments, "--env", default))
 
 
+def default_world(family: Family, preset: str, size: tuple[int, ...] | None) -> Any:
+    """The world of a preset, with the given size and time for longer paths."""
+    world = family.world(preset)
+    if size is None or not has_size(world):
+        return world
+    longer = max(1.0, sum(sides(size)) / PAPER_SIDES)
+    return replace(with_size(world, size, family.name), max_steps=round(longer * world.max_steps))
+
+
 def base_config(arguments: list[str], family: Family) -> RunConfig:
     """What training starts from: the preset of agent and environment, in the world that the arguments describe."""
     if not arguments or arguments[0] != "train":
         return configure(env=family.name)
     preset, agent = chosen(arguments, "--preset", "fast"), chosen(arguments, "--agent", "skipper-regen")
-    # A preset may depend on the world: where moves slip, other settings learn faster.
+    # A preset may depend on the world: where moves slip, other settings learn faster, and larger ones need more of them.
     world, _ = tyro.cli(
         family.config_type,
         prog="skipper train",
         args=arguments[1:],
-        default=family.world(preset),
+        default=default_world(family, preset, chosen_size(arguments)),
         return_unknown_args=True,
         add_help=False,
     )

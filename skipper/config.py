@@ -12,6 +12,7 @@ Strategy = Literal["episode", "future"]
 Replan = Literal["trigger", "step"]
 OraclePart = Literal["edges", "rewards", "terminal", "vertices", "policy"]
 Split = Literal["evaluation", "tuning"]  # classes of unseen tasks
+PAPER_CELLS = 12 * 12
 FIRST_REPORTED_SEED = 20  # smaller training and evaluation seeds are for choosing settings
 
 
@@ -32,6 +33,11 @@ class WorldConfig:
     def deterministic(self) -> bool:
         """Whether an action always has the same effect in the same state."""
         return True
+
+    @property
+    def cells(self) -> int:
+        """Places where an agent can be, by which presets scale; where unknown, those of the paper's grids."""
+        return PAPER_CELLS
 
 
 @dataclass(frozen=True)

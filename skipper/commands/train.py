@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from skipper.config import RunConfig
+from skipper.config import RunConfig, WorldConfig
 from skipper.envs.registry import sides
 
 
@@ -23,7 +23,8 @@ class Train:
     out: Path
     """The run folder; docs/run_folder.md describes what it holds."""
     size: tuple[int, ...] | None = None
-    """Cells along x, and along y where that differs; sets width and height where the environment has them."""
+    """Cells along x, and along y where that differs; sets width and height where the environment has them. Longer sides
+    than 12 also raise the default of --max-steps, and what the preset makes of the size."""
     config: tyro.conf.OmitArgPrefixes[RunConfig] = field(default_factory=RunConfig)
 
     def run(self) -> None:
@@ -31,17 +32,22 @@ class Train:
         from skipper.training.progress import ProgressDisplay
         from skipper.training.run import train
 
-        config = with_size(self.config, self.size)
+        config = replace(self.config, world=with_size(self.config.world, self.size, self.config.env))
         with ProgressDisplay(config.steps) as display:
             finished = train(config, self.out, display)
             display.say(f"finished: {self.out}" if finished else "saved; the same command continues this run")
 
 
-def with_size(config: RunConfig, size: tuple[int, ...] | None) -> RunConfig:
-    """The configuration with the given width and height of the grid."""
+def has_size(world: WorldConfig) -> bool:
+    """Whether a world has a width and a height."""
+    return {"width", "height"} <= {entry.name for entry in fields(world)}
+
+
+def with_size(world: WorldConfig, size: tuple[int, ...] | None, env: str) -> WorldConfig:
+    """The world of the environment ``env`` with the given width and height of the grid."""
     if size is None:
-        return config
-    if not {"width", "height"} <= {entry.name for entry in fields(config.world)}:
-        raise ValueError(f"--size: the environment {config.env!r} has no width and height to set")
+        return world
+    if not has_size(world):
+        raise ValueError(f"--size: the environment {env!r} has no width and height to set")
     width, height = sides(size)
-    return replace(config, world=replace(config.world, width=width, height=height))  # type: ignore[call-arg]
+    return replace(world, width=width, height=height)  # type: ignore[call-arg]

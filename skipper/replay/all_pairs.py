@@ -12,6 +12,7 @@ from skipper.types import Array
 
 NO_PAIR = -1
 
+
 class Pairs(NamedTuple):
     """Many transitions and many targets of E episodes: M distinct states, P (transition, target) pairs."""
 
@@ -111,9 +112,7 @@ class AllPairsSampler:
     def _draw_own(self, rng: np.random.Generator, count: int) -> PairedWindows:
         """Windows with their own states as targets, and others of their episodes and of others of their tasks."""
         store, config = self._store, self.config
-        drawn = draw_windows(
-            store, count, config.pair_transitions, config.pair_endings, rng, config.pair_rewarded
-        )
+        drawn = draw_windows(store, count, config.pair_transitions, config.pair_endings, rng, config.pair_rewarded)
         episode = drawn.episode
         start, states, task = store.first[episode], store.states[episode], store.task[episode]
         # Further targets: of the whole episode, some of them replaced by states of other episodes of its task.

@@ -1,9 +1,11 @@
 """Skipper's own settings, its presets and its variants."""
 
 from dataclasses import dataclass, field, fields, replace
+from math import ceil, log2
 from typing import Any, Literal, get_args
 
 from skipper.config import (
+    PAPER_CELLS,
     DecisionConfig,
     GeneratorConfig,
     HindsightConfig,
@@ -93,8 +95,14 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {},
     "debug": {},
     "fast": {
-        "generator": {"generator_width": 8, "flat_description": True, "generator_every": 4},
+        "generator": {
+            "description_bits": 6,
+            "generator_width": 8,
+            "flat_description": True,
+            "generator_every": 4,
+        },
         "planning": {
+            "checkpoints": 30,
             "prune_vertices": False,
             "cluster_current_state": True,
             "replan": "step",
@@ -121,12 +129,14 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
         "decision": {"revisit_penalty": 0.5},
     },
 }
-# Where actions have random effects, an episode bounds nothing, and frequent target updates learn faster.
+# Where actions have random effects, an episode bounds nothing and its luck misleads, frequent target updates learn
+# faster, fine graphs steer clear of danger, and to be somewhere again is no mistake.
 STOCHASTIC: dict[str, dict[str, dict[str, Any]]] = {
     "fast": {
         "network": {"distance_distributions": True},
         "learning": {"hindsight_bound": False, "target_update_every": 2_400, "multistep": True},
         "replay": {"independent_targets": True},
+        "planning": {"checkpoints": 62},
         "decision": {"revisit_penalty": 0.0},
     }
 }
@@ -143,11 +153,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> SkipperConfig:
     """The configuration that a run of the variant ``agent`` starts from, in this world."""
     shared = shared_preset(name)
-    planning = _preset_planning(name)
 
     def added(block: str) -> dict[str, Any]:
-        slips = {} if world.deterministic else STOCHASTIC.get(name, {})
-        return ADDED[name].get(block, {}) | slips.get(block, {})
+        return _added(name, block, world)
 
     values = {entry.name: getattr(shared, entry.name) for entry in fields(shared)} | {
         "agent": agent,
@@ -155,7 +163,7 @@ def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> Skipp
         "world": world,
         "network": replace(shared.network, **added("network")),
         "generator": GeneratorConfig(**added("generator")),
-        "planning": replace(planning, **VARIANTS[agent]),
+        "planning": replace(PlanningConfig(**added("planning")), **VARIANTS[agent]),
         "learning": SkipperLearningConfig(**{**vars(shared.learning), **added("learning")}),
         "replay": HindsightConfig(**{**vars(shared.replay), **added("replay")}),
         "decision": DecisionConfig(**added("decision")),
@@ -163,8 +171,26 @@ def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> Skipp
     return SkipperConfig(**values)
 
 
-def _preset_planning(name: str) -> PlanningConfig:
-    return PlanningConfig(**ADDED[name].get("planning", {}))
+def _added(name: str, block: str, world: WorldConfig) -> dict[str, Any]:
+    """What the preset adds to a block, in this world."""
+    slips = {} if world.deterministic else STOCHASTIC.get(name, {})
+    values = ADDED[name].get(block, {}) | slips.get(block, {})
+    return values | _scaled(values, world.cells / PAPER_CELLS) if name == "fast" else values
+
+
+def _scaled(values: dict[str, Any], larger: float) -> dict[str, Any]:
+    """Settings that grow with the number of cells, where there are more than in the paper's grids.
+
+    Distances do not: edges are as local as ever.
+    """
+    if larger <= 1.0:
+        return {}
+    rules = {
+        "checkpoints": lambda count: round(count * larger),
+        "sweeps": lambda count: round(count * larger**0.5),  # plans have as many more edges as paths are longer
+        "description_bits": lambda bits: bits + ceil(log2(larger)),  # as many codes for each cell
+    }
+    return {setting: rule(values[setting]) for setting, rule in rules.items() if setting in values}
 
 
 def as_variant(config: RunConfig, agent: str) -> SkipperConfig:
@@ -175,7 +201,7 @@ def as_variant(config: RunConfig, agent: str) -> SkipperConfig:
             f"only variants of Skipper play with each other's networks: {', '.join(VARIANTS)}; not {wrong!r}"
         )
     shared_preset(config.preset)  # refuses an unknown preset
-    base = _preset_planning(config.preset)
+    base = PlanningConfig(**_added(config.preset, "planning", config.world))
     undone = {name: getattr(base, name) for name in VARIANTS[config.agent]}
     return replace(config, agent=agent, planning=replace(config.planning, **(undone | VARIANTS[agent])))
 

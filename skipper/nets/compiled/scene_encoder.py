@@ -84,7 +84,9 @@ class _EncodeCells(torch.autograd.Function):
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden, narrowed = context.saved_tensors
         cells, gradient = context.cells, gradients[0].contiguous().numpy()
-        at_spread, at_own = map(torch.from_numpy, _at_spread(gradient, cells.hidden, cells.word, len(hidden), context.number))
+        at_spread, at_own = map(
+            torch.from_numpy, _at_spread(gradient, cells.hidden, cells.word, len(hidden), context.number)
+        )
         at_hidden = at_spread @ narrowed.T
         at_widened, at_bias = _at_words(at_hidden.numpy(), hidden.numpy(), cells.words, context.number)
         return torch.from_numpy(at_widened), torch.from_numpy(at_bias), hidden.T @ at_spread, at_own, None
