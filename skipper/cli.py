@@ -40,7 +40,7 @@ def chosen(arguments: list[str], option: str, default: str) -> str:
 
 
 def chosen_size(arguments: list[str]) -> tuple[int, ...] | None:
-    """The numbers of --size, on which presets depend; None where there are none, or where the command will refuse them."""
+    """The numbers of --size, on which presets depend; None where there are none that the command would take."""
     if "--size" not in arguments:
         return None
     following = arguments[arguments.index("--size") + 1 :]
@@ -69,7 +69,7 @@ def base_config(arguments: list[str], family: Family) -> RunConfig:
     if not arguments or arguments[0] != "train":
         return configure(env=family.name)
     preset, agent = chosen(arguments, "--preset", "fast"), chosen(arguments, "--agent", "skipper-regen")
-    # A preset may depend on the world: where moves slip, other settings learn faster, and larger ones need more of them.
+    # A preset may depend on the world: on whether moves slip, and on its size.
     world, _ = tyro.cli(
         family.config_type,
         prog="skipper train",

@@ -240,9 +240,10 @@ class HindsightConfig(ReplayConfig):
     other_episodes: float = 0.0
     """Share of the further targets that come from other episodes of the same task, where tasks are known."""
     independent_targets: bool = False
-    """With all_pairs, choose windows and targets without looking at what happens in the window: a target that the
-    episode went on to reach tells that its moves were lucky, and a window at its end that the last one was not. Where
-    actions have random effects, both mislead. The share other_episodes then has no effect."""
+    """With all_pairs, choose windows and targets without looking at what happens in the window: none of the windows at
+    the beginning, more and more of them over the first half of the run, then all. A target that the episode went on to
+    reach tells that its moves were lucky, and a window at its end that the last one was not; where actions have random
+    effects, both mislead. Other_episodes has no effect on these windows. Not in the paper."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

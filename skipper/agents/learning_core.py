@@ -209,7 +209,7 @@ class LearningCore(Generic[Network]):
     def sample(self, sampler: PrioritizedSampler) -> Samples:
         """A batch by priority; the exponent of the importance weights rises to 1 over the run."""
         beta = self.config.replay.beta
-        beta += (1.0 - beta) * min(self.steps / self.config.steps, 1.0)
+        beta += (1.0 - beta) * self.progress
         samples = sampler.sample(self.config.learning.batch_size, beta, self.sample_rng)
         return self.images.of_samples(samples, self.sample_rng) if self.images else samples
 
@@ -218,13 +218,13 @@ class LearningCore(Generic[Network]):
     @property
     def rate(self) -> float:
         """Current fraction of the learning rate, which may decrease over the second half of the run."""
-        late = max(2.0 * min(self.steps / self.config.steps, 1.0) - 1.0, 0.0)
+        late = max(2.0 * self.progress - 1.0, 0.0)
         return 1.0 - late * (1.0 - self.config.learning.final_learning_rate_fraction)
 
     @property
-    def progress_share(self) -> float:
-        """Rises from 0 to 1 over the first half of the run."""
-        return min(2.0 * self.steps / self.config.steps, 1.0)
+    def progress(self) -> float:
+        """Share of the run's steps that were made, at most 1."""
+        return min(self.steps / self.config.steps, 1.0)
 
     @property
     def network(self) -> Network:

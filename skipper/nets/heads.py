@@ -162,7 +162,10 @@ class PlainHeads:
     """Pair estimates from the modules themselves; features are the partial states."""
 
     def __init__(self, heads: Heads, discounts: Tensor, names: Array, width: int) -> None:
-        """``discounts`` (K,) are those of the distances. ``names`` (V, A) are the names of actions in the symmetric images; partial states have ``width`` numbers."""
+        """``discounts`` (K,) are those of distances, ``names`` (V, A) the names of actions in the symmetric images.
+
+        Partial states have ``width`` numbers.
+        """
         self._heads, self._names = heads, torch.from_numpy(names)
         self._discounts = discounts
         self.feature_shape = len(names), width

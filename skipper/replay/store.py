@@ -153,7 +153,7 @@ class EpisodeStore:
         return int(_rewarded(*last, rng.random(TRIES), self._oldest, self._count))
 
     def another_visit(self, slot: int, rng: np.random.Generator) -> int:
-        """A random slot in which another episode was in the state of ``slot`` and went on; ``slot`` if there is none."""
+        """A random slot in which another episode was in the state of ``slot``, and went on; ``slot`` without one."""
         return int(_visit(self.key[: self._used_slots], self._episode, slot, rng.random()))
 
     def episode_of(self, slots: Array | int) -> Array:
@@ -208,8 +208,8 @@ def _visit(keys, episode, slot, unit):
     found = np.empty(len(keys), np.int64)
     count = 0
     for other in range(len(keys) - 1):
-        if keys[other] == keys[slot] and episode[other] == episode[other + 1] and episode[other] != episode[slot]:
-            if episode[other] != -1:
-                found[count] = other
-                count += 1
+        number = episode[other]
+        if keys[other] == keys[slot] and number == episode[other + 1] and number not in (NO_EPISODE, episode[slot]):
+            found[count] = other
+            count += 1
     return found[int(unit * count)] if count else slot

@@ -72,6 +72,10 @@ class SkipperConfig(RunConfig):
         learning, replay = self.learning, self.replay
         if learning.hindsight_bound and not (replay.all_pairs and self.world.deterministic):
             raise ValueError("hindsight_bound needs all_pairs and a deterministic world")
+        if learning.hindsight_bound and self.network.distance_distributions:
+            raise ValueError("hindsight_bound bounds the means of distances, so distance_distributions must be off")
+        if (learning.multistep or replay.independent_targets) and not replay.all_pairs:
+            raise ValueError("multistep and independent_targets need all_pairs")
         if learning.updater_process and not (replay.all_pairs and learning.act_with_target_network):
             raise ValueError("updater_process needs all_pairs and act_with_target_network")
         if self.planning.max_distance != self.network.bins:
@@ -135,7 +139,7 @@ STOCHASTIC: dict[str, dict[str, dict[str, Any]]] = {
     "fast": {
         "network": {"distance_distributions": True},
         "learning": {"hindsight_bound": False, "target_update_every": 2_400, "multistep": True},
-        "replay": {"independent_targets": True},
+        "replay": {"independent_targets": True, "pair_rewarded": 0.5},
         "planning": {"checkpoints": 62},
         "decision": {"revisit_penalty": 0.0},
     }

@@ -63,7 +63,7 @@ class Hindsight(NamedTuple):
     def of_pairs(cls, pairs: Pairs) -> "Hindsight":
         """All pairs of a few episodes."""
         rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in pairs[2:])
-        return cls(observations_tensor(pairs.observation), *rest, torch.ones(len(pairs.action)))
+        return cls(observations_tensor(pairs.observation), *rest, steps=torch.ones(len(pairs.action)))
 
     @property
     def first_states(self) -> Tensor:
@@ -225,7 +225,8 @@ class UpdateBatches:
 
     def _sample_pairs(self) -> Pairs:
         assert isinstance(self.sampler, AllPairsSampler)
-        independent = self._core.progress_share if self.config.replay.independent_targets else 0.0
+        # Hindsight is fast first and right later: its share falls to none over the first half of the run.
+        independent = min(2.0 * self._core.progress, 1.0) if self.config.replay.independent_targets else 0.0
         pairs, images = self.sampler.sample(self._core.sample_rng, independent), self._core.images
         return images.of_pairs(pairs, self._core.target_updates) if images else pairs
 

@@ -57,7 +57,7 @@ class CompiledHeads:
     """Pair estimates with the weights that the heads have at construction."""
 
     def __init__(self, heads: Heads, discounts: Tensor, names: Array) -> None:
-        """``discounts`` (K,) are those of the distances, ``names`` (V, A) are the names of actions in the symmetric images."""
+        """``discounts`` (K,) are those of distances, ``names`` (V, A) the names of actions in the symmetric images."""
         self._names = np.ascontiguousarray(names, np.int64)
         self._pack(heads, discounts)
 

@@ -36,13 +36,14 @@ class SceneCells(NamedTuple):
 
 
 def partial_states(module: PartialStates, observation: Tensor, scene: Tensor) -> Tensor:
-    """(M, W, H, C) integers to sigma(s), (M, D); ``scene`` (M,) numbers the scenes, of which states may differ anywhere.
+    """(M, W, H, C) integers to sigma(s), (M, D): the same as ``module(observation)``.
 
-    The same as ``module(observation)``.
+    States of the same number in ``scene`` (M,) may differ anywhere, but the fewer their differences, the faster.
     """
     select = module.select
     assert isinstance(select, LocalFieldSelector)
     block, embed = module.encode.mix, module.encode.embed
+    assert block.narrow.bias is not None
     # Number the words that occur.
     words, table = embed.cell_index(observation.numpy()), embed.table()  # (M, S), (all words, C)
     used = np.flatnonzero(np.bincount(words.ravel(), minlength=len(table)))  # (V,)
@@ -83,13 +84,13 @@ class _EncodeCells(torch.autograd.Function):
     @once_differentiable
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden, narrowed = context.saved_tensors
-        cells, gradient = context.cells, gradients[0].contiguous().numpy()
-        at_spread, at_own = map(
-            torch.from_numpy, _at_spread(gradient, cells.hidden, cells.word, len(hidden), context.number)
-        )
+        cells, words, gradient = context.cells, context.number, gradients[0].contiguous().numpy()
+        sums = _at_spread(gradient, cells.hidden, cells.word, len(hidden), words)
+        at_spread, at_own = map(torch.from_numpy, sums)
         at_hidden = at_spread @ narrowed.T
-        at_widened, at_bias = _at_words(at_hidden.numpy(), hidden.numpy(), cells.words, context.number)
-        return torch.from_numpy(at_widened), torch.from_numpy(at_bias), hidden.T @ at_spread, at_own, None
+        sums = _at_words(at_hidden.numpy(), hidden.numpy(), cells.words, words)
+        at_widened, at_bias = map(torch.from_numpy, sums)
+        return at_widened, at_bias, hidden.T @ at_spread, at_own, None
 
 
 @kernel
@@ -97,11 +98,8 @@ def find_cells(words, scene, height, outside):
     """The distinct cells of states of ``words`` (M, S); a state differs from the first one of its scene, (M,)."""
     number, cells = words.shape
     width = cells // height
-    hidden_words, hidden, word = (
-        np.empty((number * cells, 9), np.int32),
-        np.empty((number * cells, 9), np.int32),
-        np.empty(number * cells, np.int32),
-    )
+    hidden_words, hidden = np.empty((2, number * cells, 9), np.int32)
+    word = np.empty(number * cells, np.int32)
     cell, of_hidden = np.empty((number, cells), np.int64), np.empty((number, cells), np.int32)
     hidden_count, count = 0, 0
     first = np.full(scene.max() + 1, -1)
