@@ -5,6 +5,7 @@ import torch
 
 from skipper.agents.skipper.hindsight import Hindsight
 from skipper.envs.lava.tasks import tasks_from_text
+from skipper.replay.all_pairs import NO_PAIR
 
 TASKS = tasks_from_text("A.#\n...\n.#G")
 
@@ -26,4 +27,5 @@ def every_pair() -> tuple[Hindsight, np.ndarray]:
     states = torch.from_numpy(TASKS.observe(np.zeros(9, int), np.arange(9)))
     unknown = torch.full((len(rows),), torch.inf)
     tensors = (torch.from_numpy(column) for column in columns)
-    return Hindsight(states, torch.zeros(9, dtype=torch.int64), *tensors, unknown, -unknown), np.array(rows)
+    rest = unknown, -unknown, torch.full((len(rows),), NO_PAIR), torch.ones(len(rows))
+    return Hindsight(states, torch.zeros(9, dtype=torch.int64), *tensors, *rest), np.array(rows)

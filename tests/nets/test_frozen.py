@@ -280,3 +280,22 @@ def test_states_that_differ_elsewhere_than_in_the_agents_cell_have_their_own_est
     assert_edges(frozen, vertices(seen), np.array([0]))
     distance = frozen.edges(vertices(seen), np.array([0])).distance[0]
     assert distance[0, 2] != distance[1, 2]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@torch.no_grad()
+def test_where_whole_distributions_are_learned_an_edge_that_never_arrives_counts_nothing(compiled):
+    config = replace(CONFIG, network=replace(CONFIG.network, distance_distributions=True))
+    module, given = network(config), vertices(states(4))
+    if not compiled:
+        module.estimators.value.__class__ = type("SameHead", (PairwiseHead,), {})
+    bins = config.network.bins
+    plain, frozen = FrozenNetwork(module, CONFIG, SPEC), FrozenNetwork(module, config, SPEC)
+    every = np.ones((1, 4, 4), bool)
+    before, found = plain.edges(given).where(every), frozen.edges(given).where(every)
+    assert (found.discount < before.discount).all()  # by what the last bin adds
+    np.testing.assert_allclose(found.distance, before.distance, rtol=1e-5)
+    module.estimators.distance.layers[-1].bias[bins - 1 :: bins] += 500.0  # the last bin of every action
+    again = FrozenNetwork(module, config, SPEC).edges(given).where(every)
+    np.testing.assert_allclose(again.distance, bins, rtol=1e-5)
+    np.testing.assert_allclose(again.discount, 0.0, atol=1e-6)

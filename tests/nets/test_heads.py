@@ -1,6 +1,6 @@
 import torch
 
-from skipper.nets.heads import PairwiseHead, discount_support, distance_support, unit_support
+from skipper.nets.heads import PairwiseHead, discount_support, distance_support, histograms_of_pairs, unit_support
 
 
 def head(**fields) -> PairwiseHead:
@@ -32,9 +32,34 @@ def test_supports():
     assert "support" in head().state_dict()
 
 
+def test_a_target_that_is_never_reached_is_discounted_to_nothing():
+    torch.testing.assert_close(discount_support(3, 0.5, never=True), torch.tensor([0.5, 0.25, 0.0]))
+    # Supports are shared: this one must not change the others.
+    torch.testing.assert_close(discount_support(3, 0.5), torch.tensor([0.5, 0.25, 0.125]))
+    assert distance_support(3).tolist() == [1.0, 2.0, 3.0]
+
+
 def test_expectations_and_the_discount_in_place_of_the_distance():
     module = head(support=distance_support(4))
     logits = torch.tensor([0.5, 1e-9, 1e-9, 0.5]).log()
     torch.testing.assert_close(module.expectation(logits), torch.tensor(2.5))
     # E[0.5 ** D] = (0.5 + 0.0625) / 2, which is not 0.5 ** E[D] = 0.177
     torch.testing.assert_close(module.expectation(logits, discount_support(4, 0.5)), torch.tensor(0.28125))
+
+
+class ChangedHead(PairwiseHead):
+    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return super().forward(target, source).flip(-1)
+
+
+def test_histograms_of_pairs_are_those_of_the_heads_own_logits():
+    module, sigma = head(), torch.randn(7, 4)
+    source, target = torch.randint(7, (2, 20))
+    found = []
+    for kind in (PairwiseHead, ChangedHead):
+        module.__class__ = kind
+        found.append(histograms_of_pairs(module, sigma, source, target))
+        assert found[-1].shape == (20, 3, 5)
+        assert not found[-1].requires_grad
+        torch.testing.assert_close(found[-1], module(sigma[source], sigma[target]).softmax(-1).detach())
+    assert not torch.allclose(*found)

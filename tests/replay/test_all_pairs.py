@@ -1,12 +1,13 @@
 """All pairs of windows and targets, against plain loops over a list of episodes."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from skipper.config import HindsightConfig
-from skipper.replay.all_pairs import AllPairsSampler, Pairs
+from skipper.replay.all_pairs import NO_PAIR, AllPairsSampler, Pairs
 from skipper.replay.episodes import Episode
 from skipper.replay.store import NO_TASK, TRIES, EpisodeStore
 
@@ -124,53 +125,126 @@ def test_some_targets_come_from_other_episodes_of_the_same_task():
     assert np.isinf(pairs.path_steps[foreign]).all()
 
 
-def naive_pairs(store: EpisodeStore, config: HindsightConfig, rng: np.random.Generator) -> Iterator[tuple]:
-    """The columns of all pairs, with numbers of states in place of indices, from the same random draws."""
-    stored = list(store.numbers())
-    states = {each: number(store.observations(store.first[each] + np.arange(store.states[each]))) for each in stored}
-    owner = {slot: each for each in stored for slot in range(store.first[each], store.first[each] + len(states[each]))}
-    E, G, used = config.pair_episodes, config.pair_targets, store.state_dict()["counters"]["used_slots"]  # noqa: N806
-    chosen: list[int] = []
-    while len(chosen) < E:
-        chosen += [owner[slot] for slot in rng.integers(used, size=2 * E).tolist() if slot in owner]
-    chosen = chosen[:E]
-    lengths = np.array([len(states[each]) for each in chosen])
-    steps = np.minimum(config.pair_transitions, lengths - 1)
-    at_end = rng.random(E) < config.pair_endings
-    begin = np.where(at_end, lengths - 1 - steps, rng.integers(lengths - steps))
-    anywhere = rng.integers(lengths[:, None], size=(E, G))
-    targets = [[int(states[each][index]) for index in anywhere[row]] for row, each in enumerate(chosen)]
-    replaced = rng.random((E, G)) < config.other_episodes
-    for row, column in np.argwhere(replaced):
-        own = chosen[row]
-        if store.task[own] == NO_TASK:
-            continue
-        tried = [stored[int(unit * len(stored))] for unit in rng.random(TRIES)]
-        others = [each for each in tried if each != own and store.task[each] == store.task[own]]
-        if others:
-            targets[row][column] = int(states[others[0]][rng.integers(len(states[others[0]]))])
-    for row, own in enumerate(chosen):
-        path, first = states[own].tolist(), store.first[own]
-        window = path[begin[row] : begin[row] + steps[row] + 1]
-        for step in range(begin[row], begin[row] + steps[row]):
-            for target in dict.fromkeys(window + targets[row]):
-                if target == path[step]:
-                    continue
-                reached = [later for later in range(step + 1, len(path)) if path[later] == target]
-                rewards = store.reward[first + step : first + reached[0]] if reached else []
-                yield (
-                    path[step],
-                    path[step + 1],
-                    target,
-                    int(store.action[first + step]),
-                    bool(store.terminated[first + step]),
-                    path[step + 1] == target,
-                    float(reached[0] - step) if reached else np.inf,
-                    float(sum(0.9**k * reward for k, reward in enumerate(rewards))) if reached else -np.inf,
-                )
+class NaiveWindow(NamedTuple):
+    path: list[int]  # the numbers of the episode's states
+    slot: int  # its first
+    begin: int
+    steps: int
+    targets: list[int]
+    past_only: bool
 
 
-def test_equal_to_the_naive_twin():
+class NaiveSampler:
+    """Windows and pairs by plain loops, from the same random draws."""
+
+    def __init__(self, store: EpisodeStore, config: HindsightConfig, rng: np.random.Generator) -> None:
+        self.store, self.config, self.rng = store, config, rng
+        self.stored = list(store.numbers())
+        self.states = {
+            each: number(store.observations(store.first[each] + np.arange(store.states[each]))).tolist()
+            for each in self.stored
+        }
+        self.owner = {
+            store.first[each] + index: each for each in self.stored for index in range(len(self.states[each]))
+        }
+
+    def pairs(self, independent: float) -> list[tuple]:
+        """The columns of all pairs, with numbers of states in place of indices."""
+        count = self.rng.binomial(self.config.pair_episodes, independent) if independent else 0
+        windows = self.own_windows(self.config.pair_episodes - count) + self.independent_windows(count)
+        found = {
+            (row, step, target): self.pair(window, step, target)
+            for row, window in enumerate(windows)
+            for step in range(window.begin, window.begin + window.steps)
+            for target in self.targets(window, step)
+        }
+        index = {key: place for place, key in enumerate(found)}
+        return [(index.get((row, step + 1, target), NO_PAIR), *found[row, step, target]) for row, step, target in found]
+
+    def targets(self, window: NaiveWindow, step: int) -> list[int]:
+        path, own = window.path, window.path[window.begin : window.begin + window.steps + 1]
+        allowed = {*path[window.begin : step + 1], *window.targets} if window.past_only else {*own, *window.targets}
+        return [each for each in dict.fromkeys(own + window.targets) if each in allowed and each != path[step]]
+
+    def pair(self, window: NaiveWindow, step: int, target: int) -> tuple:
+        path, slot = window.path, window.slot + step
+        reached = [later for later in range(step + 1, len(path)) if path[later] == target]
+        rewards = self.store.reward[slot : window.slot + reached[0]] if reached else []
+        return (
+            path[step],
+            path[step + 1],
+            target,
+            int(self.store.action[slot]),
+            bool(self.store.terminated[slot]),
+            path[step + 1] == target,
+            float(reached[0] - step) if reached else np.inf,
+            float(sum(0.9**k * reward for k, reward in enumerate(rewards))) if reached else -np.inf,
+        )
+
+    def episodes(self, count: int) -> list[int]:
+        used, chosen = self.store.state_dict()["counters"]["used_slots"], []
+        while len(chosen) < count:
+            drawn = self.rng.integers(used, size=2 * count).tolist()
+            chosen += [self.owner[slot] for slot in drawn if slot in self.owner]
+        return chosen[:count]
+
+    def own_windows(self, count: int) -> list[NaiveWindow]:
+        config, rng, shape = self.config, self.rng, (count, self.config.pair_targets)
+        chosen = self.episodes(count)
+        lengths = np.array([len(self.states[each]) for each in chosen], int)
+        steps = np.minimum(config.pair_transitions, lengths - 1)
+        at_end = rng.random(count) < config.pair_endings
+        begin = np.where(at_end, lengths - 1 - steps, rng.integers(lengths - steps))
+        anywhere = rng.integers(lengths[:, None], size=shape)
+        targets = [[self.states[each][index] for index in anywhere[row]] for row, each in enumerate(chosen)]
+        for row, column in np.argwhere(rng.random(shape) < config.other_episodes):
+            own, task = chosen[row], self.store.task
+            if task[own] == NO_TASK:
+                continue
+            tried = [self.stored[int(unit * len(self.stored))] for unit in rng.random(TRIES)]
+            others = [each for each in tried if each != own and task[each] == task[own]]
+            if others:
+                targets[row][column] = self.states[others[0]][rng.integers(len(self.states[others[0]]))]
+        return [
+            NaiveWindow(self.states[own], self.store.first[own], begin[row], steps[row], targets[row], False)
+            for row, own in enumerate(chosen)
+        ]
+
+    def independent_windows(self, count: int) -> list[NaiveWindow]:
+        config, rng, length = self.config, self.rng, self.config.pair_transitions
+        guides = self.episodes(count)
+        at_end = rng.random(count) < config.pair_endings
+        last = np.array([len(self.states[each]) - 1 for each in guides], int)
+        seen_at = rng.integers(np.where(at_end, np.maximum(last - length, 0), 0), last)
+        visits = [self.visit(guide, place) for guide, place in zip(guides, seen_at, strict=True)]
+        latest = np.array(
+            [last[row] if own != guides[row] else seen_at[row] for row, (own, _) in enumerate(visits)], int
+        )
+        index = rng.integers(0, latest[:, None] + 1, size=(count, config.pair_targets))
+        found = []
+        for row, (own, begin) in enumerate(visits):
+            targets = [self.states[guides[row]][place] for place in index[row]]
+            if at_end[row] and own != guides[row]:
+                targets[0] = self.states[guides[row]][-1]
+            path = self.states[own]
+            steps = min(length, len(path) - 1 - begin)
+            found.append(NaiveWindow(path, self.store.first[own], begin, steps, targets, True))
+        return found
+
+    def visit(self, guide: int, place: int) -> tuple[int, int]:
+        """Another episode that went on from the guide's state, and where it was there."""
+        unit, state = self.rng.random(), self.states[guide][place]
+        visits = [
+            (own, index)
+            for own in sorted(self.stored, key=lambda each: self.store.first[each])
+            for index, seen in enumerate(self.states[own][:-1])
+            if own != guide and seen == state
+        ]
+        return visits[int(unit * len(visits))] if visits else (guide, place)
+
+
+@pytest.mark.parametrize("independent", [0.0, 0.5, 1.0])
+def test_equal_to_the_naive_twin(independent):
     store, sampler = make(
         capacity=120, pair_episodes=3, pair_transitions=4, pair_targets=3, pair_endings=0.4, other_episodes=0.4
     )
@@ -179,10 +253,157 @@ def test_equal_to_the_naive_twin():
         steps, task = int(rng.integers(1, 25)), int(rng.integers(-1, 3))
         base = 100 * (task + 1)
         store.add(walk(base + rng.integers(8, size=steps + 1), terminated=bool(turn % 2)), task)
-        pairs = sampler.sample(np.random.default_rng(turn))
+        pairs = sampler.sample(np.random.default_rng(turn), independent)
         state = number(pairs.observation)
         columns = (pairs.action, pairs.terminated, pairs.reached, pairs.path_steps, pairs.path_reward)
-        found = list(zip(state[pairs.source], state[pairs.next], state[pairs.target], *columns, strict=True))
-        expected = list(naive_pairs(store, sampler.config, np.random.default_rng(turn)))
+        ends = (state[pairs.source], state[pairs.next], state[pairs.target])
+        found = list(zip(pairs.following, *ends, *columns, strict=True))
+        expected = NaiveSampler(store, sampler.config, np.random.default_rng(turn)).pairs(independent)
         assert [each[:-1] for each in found] == [each[:-1] for each in expected]
         np.testing.assert_allclose([each[-1] for each in found], [each[-1] for each in expected], rtol=1e-5)
+
+
+def test_without_independent_targets_nothing_else_is_drawn():
+    store, sampler = make(capacity=200, pair_endings=0.5, other_episodes=0.5)
+    for index in range(3):
+        store.add(episode(20 * index, 30), task=1)
+    one, two = np.random.default_rng(3), np.random.default_rng(3)
+    for mine, its in zip(sampler.sample(one), sampler.sample(two, independent=0.0), strict=True):
+        np.testing.assert_array_equal(mine, its)
+    assert one.bit_generator.state == two.bit_generator.state
+
+
+@pytest.mark.parametrize("independent", [0.0, 1.0])
+def test_pairs_are_followed_by_those_of_the_next_transition_with_the_same_target(independent):
+    store, sampler = make(capacity=400, pair_episodes=6, pair_transitions=5, pair_targets=3)
+    rng = np.random.default_rng(0)
+    for index in range(8):
+        store.add(walk(rng.integers(12, size=25))._replace(action=np.arange(24)), task=index)  # actions tell the step
+    for _ in range(20):
+        pairs = sampler.sample(rng, independent)
+        follows = np.flatnonzero(pairs.following != NO_PAIR)
+        after, window = pairs.following[follows], pairs.episode[pairs.source]
+        assert (after > follows).all()
+        assert len(set(after)) == len(after)
+        assert (pairs.target[after] == pairs.target[follows]).all()
+        assert (pairs.source[after] == pairs.next[follows]).all()
+        assert (pairs.action[after] == pairs.action[follows] + 1).all()
+        assert (window[after] == window[follows]).all()
+        # The others have none: they reached their target, or are the last of their window.
+        others = np.flatnonzero(pairs.following == NO_PAIR)
+        ends = [pairs.action[window == row].max() for row in range(6)]
+        assert all(pairs.reached[pair] or pairs.action[pair] == ends[window[pair]] for pair in others)
+        assert not pairs.reached[follows].any()
+
+
+def independent_pairs(store: EpisodeStore, sampler: AllPairsSampler, draws: int = 100) -> Iterator[tuple]:
+    """For each window the numbers of its states in order, and its pairs (step, target)."""
+    rng = np.random.default_rng(0)
+    for _ in range(draws):
+        pairs = sampler.sample(rng, independent=1.0)
+        state = number(pairs.observation)
+        for row in range(sampler.config.pair_episodes):
+            of_row = np.flatnonzero(pairs.episode[pairs.source] == row)
+            source, after = state[pairs.source[of_row]].tolist(), state[pairs.next[of_row]].tolist()
+            yield list(dict.fromkeys(source + after)), list(zip(source, state[pairs.target[of_row]], strict=True))
+
+
+def test_what_only_its_own_episode_reaches_later_is_no_target():
+    """Nobody else was in any of the states: targets lie in the past."""
+    store, sampler = make(capacity=400, pair_episodes=4, pair_transitions=5, pair_targets=3, pair_endings=0.5)
+    for index in range(4):
+        store.add(episode(100 * index, 20), task=1)
+    pairs = [pair for _, of_window in independent_pairs(store, sampler) for pair in of_window]
+    assert len(pairs) > 1000
+    assert all(target < source for source, target in pairs)
+    assert all(target // 100 == source // 100 for source, target in pairs)
+
+
+def test_targets_are_those_of_another_episode_through_the_same_state():
+    """Two ways meet in state 50 only, and each is the other's guide there."""
+    store, sampler = make(capacity=400, pair_episodes=4, pair_transitions=1, pair_targets=2)
+    ways = [[*range(10, 16), 50, *range(16, 26)], [*range(30, 34), 50, *range(34, 44)]]
+    for way in ways:
+        store.add(walk(np.array(way)), task=1)
+    foreign, own_past = set(), 0
+    for states, pairs in independent_pairs(store, sampler, 400):
+        for source, target in pairs:
+            source_or_next = states[1] if source == 50 else source
+            own, other = ways if source_or_next in ways[0] else ways[::-1]
+            if source == 50:
+                assert target in other
+                foreign.add(int(target))
+            else:
+                assert own.index(target) < own.index(source)
+                own_past += 1
+    assert foreign == {*ways[0], *ways[1]} - {50}
+    assert own_past > 500
+
+
+def test_windows_at_the_guides_end_need_not_end_with_their_own_episode():
+    """The short episode ends two steps after 50, the long one much later."""
+    store, sampler = make(capacity=400, pair_episodes=4, pair_transitions=3, pair_targets=2, pair_endings=1.0)
+    store.add(walk(np.array([50, 1, 2])), task=1)
+    store.add(walk(np.array([50, *range(60, 80)])), task=1)
+    windows = [(states, pairs) for states, pairs in independent_pairs(store, sampler, 200) if states[:1] == [50]]
+    assert windows
+    for states, pairs in windows:
+        assert states == [50, 60, 61, 62]
+        assert (50, 2) in pairs  # the end of the guide
+        assert not {60, 61, 62} & {target for source, target in pairs if source == 50}
+
+
+RIGHT, FORWARD = 1, 0.8
+
+
+def stochastic_walk(rng: np.random.Generator) -> Episode:
+    """From the middle of a chain of seven states to one of its ends; a move goes the other way with chance 0.2."""
+    states, actions = [3], []
+    while 0 < states[-1] < 6:
+        actions.append(int(rng.integers(2)))
+        forward = rng.random() < FORWARD
+        states.append(states[-1] + (1 if (actions[-1] == RIGHT) == forward else -1))
+    return walk(np.array(states))._replace(action=np.array(actions))
+
+
+@pytest.fixture(scope="module")
+def chain() -> tuple[EpisodeStore, AllPairsSampler]:
+    store, sampler = make(capacity=60_000, pair_episodes=64, pair_transitions=2, pair_targets=1, pair_endings=0.5)
+    rng = np.random.default_rng(0)
+    for _ in range(4_000):
+        store.add(stochastic_walk(rng), task=1)
+    return store, sampler
+
+
+def chances(sampler: AllPairsSampler, independent: float) -> dict[str, float]:
+    """How often moves to the right reach a target next to them, and how often they end the episode, in all pairs."""
+    rng, columns = np.random.default_rng(1), []
+    for _ in range(150):
+        pairs = sampler.sample(rng, independent)
+        state = number(pairs.observation)
+        columns.append([state[pairs.source], state[pairs.target], pairs.action, pairs.reached, pairs.terminated])
+    source, target, action, reached, terminated = map(np.concatenate, zip(*columns, strict=True))
+    right = action == RIGHT
+    return {
+        "forward": reached[right & (target == source + 1)].mean(),
+        "back": reached[right & (target == source - 1)].mean(),
+        "death": terminated[right & (source == 1)].mean(),
+        "goal": terminated[right & (source == 5)].mean(),
+    }
+
+
+def test_independent_targets_are_reached_as_often_as_they_are_in_truth(chain):
+    _, sampler = chain
+    found = chances(sampler, independent=1.0)
+    expected = {"forward": FORWARD, "back": 1 - FORWARD, "death": 1 - FORWARD, "goal": FORWARD}
+    for name, truth in expected.items():
+        assert found[name] == pytest.approx(truth, abs=0.04), name
+
+
+def test_targets_that_the_episode_reached_make_moves_look_lucky(chain):
+    """Which is why they must not be taken where moves slip."""
+    _, sampler = chain
+    found = chances(sampler, independent=0.0)
+    assert found["forward"] > FORWARD + 0.06
+    assert found["back"] > 1 - FORWARD + 0.1
+    assert found["death"] > 1 - FORWARD + 0.1  # windows at the ends of episodes

@@ -92,6 +92,59 @@ def test_another_episode_of_a_task_is_found_where_there_is_one():
     assert store.another_of_task(1, rng) == NO_EPISODE
 
 
+def walk(numbers: list[int]) -> Episode:
+    """An episode over numbered states, which may repeat."""
+    return Episode(
+        np.array(numbers).reshape(-1, 1, 1, 1) * np.array([0, 1]),
+        np.zeros(len(numbers) - 1),
+        np.zeros(len(numbers) - 1),
+        True,
+    )
+
+
+def visits(store: EpisodeStore, slot: int) -> set[int]:
+    """All slots that are drawn as another visit."""
+    rng = np.random.default_rng(0)
+    return {store.another_visit(slot, rng) for _ in range(200)}
+
+
+def test_other_visits_of_a_state_are_those_from_which_another_episode_went_on():
+    store = make(50)
+    for numbers in ([1, 2, 3, 2, 4], [2, 5, 2, 2], [6, 7, 8], [9, 2]):
+        store.add(walk(numbers))
+    assert visits(store, 1) == {5, 7}  # not those of its own episode, and not the last ones
+    assert visits(store, 5) == {1, 3}
+    assert visits(store, 8) == {1, 3}  # the last state of an episode may be asked for
+    assert visits(store, 10) == {10}  # nobody else was there
+    assert visits(store, 0) == {0}
+
+
+def test_other_visits_are_equally_likely():
+    store, rng = make(50), np.random.default_rng(0)
+    for numbers in ([1, 2], [1, 3, 1, 4], [5, 1, 6]):
+        store.add(walk(numbers))
+    counts = np.bincount([store.another_visit(0, rng) for _ in range(3_000)], minlength=9)
+    assert set(np.flatnonzero(counts)) == {2, 4, 7}
+    np.testing.assert_allclose(counts[[2, 4, 7]] / 3_000, 1 / 3, atol=0.04)
+
+
+def test_episodes_that_left_are_not_visited():
+    """Against a list of all slots, while episodes come and go."""
+    store, rng = make(40), np.random.default_rng(0)
+    for _ in range(60):
+        store.add(walk(rng.integers(6, size=int(rng.integers(2, 9))).tolist()))
+        slots = {
+            int(store.first[each] + index): (each, key, index + 1 < store.states[each])
+            for each in store.numbers()
+            for index, key in enumerate(store.keys_of(each).tolist())
+        }
+        assert store.episode_of(np.array(list(slots))).tolist() == [each for each, _, _ in slots.values()]
+        slot = int(rng.choice(list(slots)))
+        own, state, _ = slots[slot]
+        others = {at for at, (each, key, goes_on) in slots.items() if each != own and key == state and goes_on}
+        assert visits(store, slot) == (others or {slot})
+
+
 def test_states_are_compared_by_the_environments_key():
     store = EpisodeStore(50, (1, 1, 2), lambda observation: observation[..., 0, 0, 1].astype(np.int64) % 3)
     store.add(episode(0, 5))

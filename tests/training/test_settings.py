@@ -53,7 +53,26 @@ def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
     plain = configure("fast", "skipper-regen")
     assert (plain.learning.hindsight_bound, plain.learning.target_update_every) == (True, 12_000)
     assert (slipping.learning.hindsight_bound, slipping.learning.target_update_every) == (False, 2_400)
-    assert replace(slipping, world=plain.world, learning=plain.learning) == plain
+    assert (plain.learning.multistep, slipping.learning.multistep) == (False, True)
+    assert (plain.network.distance_distributions, slipping.network.distance_distributions) == (False, True)
+    assert (plain.replay.independent_targets, slipping.replay.independent_targets) == (False, True)
+    assert (plain.decision.revisit_penalty, slipping.decision.revisit_penalty) == (0.5, 0.0)
+    same = {name: getattr(plain, name) for name in ("world", "learning", "network", "replay", "decision")}
+    assert replace(slipping, **same) == plain
+
+
+@pytest.mark.parametrize("agent", ["skipper-once", "skipper-goal"])
+def test_all_variants_learn_alike_where_moves_slip(agent):
+    world = LavaConfig(slip=0.1)
+    regen, other = (configure("fast", name, world=world) for name in ("skipper-regen", agent))
+    blocks = ("learning", "network", "replay", "decision")
+    assert [getattr(regen, name) for name in blocks] == [getattr(other, name) for name in blocks]
+
+
+@pytest.mark.parametrize("preset", ["paper", "debug"])
+def test_other_presets_do_not_look_at_slips(preset):
+    plain, slipping = configure(preset, "skipper-regen"), configure(preset, "skipper-regen", world=LavaConfig(slip=0.1))
+    assert replace(slipping, world=plain.world) == plain
 
 
 def test_variants_play_with_each_others_networks():

@@ -20,6 +20,7 @@ from skipper.nets.generator import Fuser
 from skipper.nets.heads import PairwiseHead, expect_pairs
 from skipper.nets.layers import ResidualBlock, seeded_initialisation
 from skipper.nets.selector import LocalFieldSelector
+from skipper.replay.all_pairs import NO_PAIR
 from skipper.training.settings import configure
 from skipper.types import CURRENT, TimeStep
 
@@ -139,7 +140,7 @@ def test_bootstrap_targets_are_those_of_the_modules(part):
         source,
         after,
         target,
-        *(rest.long(), rest, rest.bool(), rest.bool(), rest, rest),
+        *(rest.long(), rest, rest.bool(), rest.bool(), rest, rest, torch.full((30,), NO_PAIR), rest + 1.0),
     )
     encode = FrozenNetwork(network, CONFIG, SPEC).encode
     found = bootstrap_targets(network.estimators, batch, encode)

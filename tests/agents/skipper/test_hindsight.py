@@ -8,13 +8,14 @@ import torch
 from every_pair import TASKS, every_pair
 
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
+from skipper.agents.skipper.hindsight import BootstrapTargets, Hindsight, bootstrap_targets, extend
 from skipper.config import HindsightConfig, NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
+from skipper.replay.all_pairs import NO_PAIR
 from skipper.replay.prioritized import Samples
 from skipper.training.loop import Loop
 from skipper.training.settings import configure
@@ -35,11 +36,12 @@ def test_samples_become_three_states_each():
     assert batch.state[:, 0, 0, 0].tolist() == [1, 1, 2, 2, 2, 2]
     assert [column.tolist() for column in (batch.source, batch.next, batch.target)] == [[0, 1], [2, 3], [4, 5]]
     assert batch.reached.tolist() == [True, False]
+    assert (batch.following.tolist(), batch.steps.tolist()) == ([NO_PAIR, NO_PAIR], [1.0, 1.0])
 
 
 def test_transitions_are_repeated_with_other_targets():
     batch, rows = every_pair()
-    batch = batch._replace(episode=torch.tensor([0] * 4 + [1] * 5))
+    batch = batch._replace(episode=torch.tensor([0] * 4 + [1] * 5), following=torch.arange(len(rows)))
     assert batch.first_states.tolist() == [0, 4]
     extra = torch.from_numpy(TASKS.observe(np.zeros(2, int), np.array([4, 8])))
     chosen = torch.arange(0, len(rows), 5)
@@ -53,6 +55,8 @@ def test_transitions_are_repeated_with_other_targets():
     assert new.reached.tolist() == (after == np.where(rows[chosen, 0] < 4, 4, 8)).tolist()
     assert (new.path_steps == torch.inf).all()
     assert (new.path_reward == -torch.inf).all()
+    assert (new.following == NO_PAIR).all()  # the next transition has another target
+    assert (new.steps == 1.0).all()
 
 
 def test_only_next_states_and_targets_are_encoded():
@@ -78,12 +82,124 @@ def test_only_next_states_and_targets_are_encoded():
         torch.testing.assert_close(column, expected[rows])
 
 
-def agent_with_experience(all_pairs: bool) -> SkipperAgent:
+def test_whole_distributions_of_distances_have_the_means_that_are_bootstrapped_otherwise():
+    batch, rows = every_pair()
+    with seeded_initialisation(1):
+        frozen = EstimatorNetwork(
+            NetworkConfig(embedding=8, partial_width=16, hidden=32), environment_spec(TASKS.world)
+        )
+    means = bootstrap_targets(frozen, batch, frozen.partial)
+    whole = bootstrap_targets(frozen, batch, frozen.partial, distributions=True)
+    assert whole.distance.shape == (len(rows), 4, 16)
+    torch.testing.assert_close(whole.distance.sum(-1), torch.ones(len(rows), 4))
+    torch.testing.assert_close(whole.distance @ frozen.distance.support, means.distance)
+    assert (whole.value == means.value).all()
+    assert (whole.reward == means.reward).all()
+    action = torch.arange(len(rows)) % 4
+    for columns in (means, whole):
+        for column, chosen in zip(columns, columns.of_action(action), strict=True):
+            expected = torch.stack([column[row, row % 4] for row in range(len(rows))])
+            assert (chosen == expected).all()
+
+
+def transitions(following: list[int], **columns) -> Hindsight:
+    """Transition n leads from state n to n + 1, with action 0 and reward n + 1."""
+    count = len(following)
+    index, none = torch.arange(count), torch.zeros(count, dtype=torch.bool)
+    given = {
+        "state": torch.zeros(count + 2, 1, 1, 1, dtype=torch.uint8),
+        "episode": torch.zeros(count + 2, dtype=torch.int64),
+        "source": index,
+        "next": index + 1,
+        "target": torch.full((count,), count + 1),
+        "action": torch.zeros(count, dtype=torch.int64),
+        "reward": index + 1.0,
+        "terminated": none,
+        "reached": none,
+        "path_steps": torch.full((count,), torch.inf),
+        "path_reward": torch.full((count,), -torch.inf),
+        "following": torch.tensor(following),
+        "steps": torch.ones(count),
+    }
+    return Hindsight(**given | columns)
+
+
+def estimates(greedy: list[int]) -> BootstrapTargets:
+    """Of a target network that would take the actions ``greedy`` in the next states; numbers tell their transition."""
+    count = len(greedy)
+    value = torch.nn.functional.one_hot(torch.tensor(greedy), 2) + torch.arange(count)[:, None] * 10.0
+    return BootstrapTargets(value, value + 1.0, (value + 2.0)[..., None].expand(-1, -1, 3))
+
+
+def test_transitions_extend_for_as_long_as_the_episode_did_what_the_target_network_would_do():
+    batch = transitions([1, 2, 3, NO_PAIR])
+    # All of them, to the end of the window.
+    found, after = extend(batch, estimates([0, 0, 0, 0]), 0.5)
+    assert found.steps.tolist() == [4.0, 3.0, 2.0, 1.0]
+    assert found.next.tolist() == [4, 4, 4, 4]
+    assert found.reward.tolist() == [1 + 2 / 2 + 3 / 4 + 4 / 8, 2 + 3 / 2 + 4 / 4, 3 + 4 / 2, 4.0]
+    for column, single in zip(after, estimates([0, 0, 0, 0]), strict=True):
+        assert (column == single[[3, 3, 3, 3]]).all()
+    # The greedy action after transition 1 is not that of transition 2.
+    found, after = extend(batch, estimates([0, 1, 0, 1]), 0.5)
+    assert found.steps.tolist() == [2.0, 1.0, 2.0, 1.0]
+    assert found.next.tolist() == [2, 2, 4, 4]
+    assert found.reward.tolist() == [1 + 2 / 2, 2.0, 3 + 4 / 2, 4.0]
+    assert (after.value == estimates([0, 1, 0, 1]).value[[1, 1, 3, 3]]).all()
+    # What was done, and where, stays; and so does the batch that was given.
+    for name in ("source", "target", "action", "path_steps", "path_reward", "following"):
+        assert (getattr(found, name) == getattr(batch, name)).all()
+    assert batch.reward.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("ends", ["reached", "terminated"])
+def test_nothing_follows_where_the_target_is_reached_or_the_episode_ends(ends):
+    batch = transitions([1, 2, 3, NO_PAIR], **{ends: torch.tensor([False, True, False, False])})
+    found, _ = extend(batch, estimates([0, 0, 0, 0]), 0.5)
+    assert found.steps.tolist() == [2.0, 1.0, 2.0, 1.0]
+    assert found.next.tolist() == [2, 2, 4, 4]
+    assert found.reward.tolist() == [1 + 2 / 2, 2.0, 3 + 4 / 2, 4.0]
+    assert getattr(found, ends).tolist() == [True, True, False, False]
+
+
+def test_extended_transitions_equal_a_plain_loop():
+    generator, count = torch.Generator().manual_seed(0), 300
+    draw = torch.rand(5, count, generator=generator)
+    following = [pair + 1 + pair % 3 if pair + 3 < count and draw[0, pair] < 0.9 else NO_PAIR for pair in range(count)]
+    batch = transitions(
+        following,
+        action=(draw[1] < 0.3).long(),
+        reached=draw[2] < 0.1,
+        terminated=draw[3] < 0.1,
+        reward=draw[4],
+    )
+    bootstrap = estimates((torch.rand(count, generator=generator) < 0.3).long().tolist())
+    greedy = bootstrap.value.argmax(-1)
+    found, after = extend(batch, bootstrap, 0.9)
+    for first in range(count):
+        last, steps, reward = first, 1, float(batch.reward[first])
+        while not (batch.reached[last] or batch.terminated[last] or following[last] == NO_PAIR):
+            if batch.action[following[last]] != greedy[last]:
+                break
+            last = following[last]
+            reward += 0.9**steps * float(batch.reward[last])
+            steps += 1
+        assert found.steps[first] == steps
+        assert found.reward[first].item() == pytest.approx(reward, rel=1e-5)
+        for name in ("next", "reached", "terminated"):
+            assert getattr(found, name)[first] == getattr(batch, name)[last]
+        assert all((column[first] == single[last]).all() for column, single in zip(after, bootstrap, strict=True))
+    assert len(set(found.steps.tolist())) > 4
+
+
+def agent_with_experience(all_pairs: bool, *, slips: bool = False) -> SkipperAgent:
+    """``slips`` asks for everything that the fast preset does where moves slip."""
     config = replace(
         DEBUG,
+        network=replace(DEBUG.network, distance_distributions=slips),
         generator=replace(DEBUG.generator, generator_width=4),
-        replay=HindsightConfig(capacity=1_000, all_pairs=all_pairs),
-        learning=replace(DEBUG.learning, delusion_scale=0.25, act_with_target_network=True),
+        replay=HindsightConfig(capacity=1_000, all_pairs=all_pairs, independent_targets=slips),
+        learning=replace(DEBUG.learning, delusion_scale=0.25, act_with_target_network=True, multistep=slips),
     )
     agent = SkipperAgent(config, environment_spec(config.world))
     tasks = training_tasks(config.world, config.tasks, config.seed)
@@ -112,3 +228,33 @@ def test_a_batch_has_real_targets_then_imagined_ones_and_estimates_of_the_target
     expected = bootstrap_targets(frozen, hindsight, frozen.partial)
     for found, wanted in zip(batch.bootstrap, expected, strict=True):
         torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+
+
+def test_a_batch_of_several_steps_and_whole_distributions():
+    agent = agent_with_experience(True, slips=True)
+    batch = agent._batches.prepare()
+    hindsight, bootstrap = batch.hindsight, batch.bootstrap
+    assert (hindsight.steps[: batch.real] > 1).any()
+    assert (hindsight.steps[batch.real :] == 1).all()  # nothing is known of the way to imagined targets
+    met = (hindsight.state[hindsight.next] == hindsight.state[hindsight.target]).flatten(1).all(1)
+    assert (met == hindsight.reached).all()
+    # The estimates are those after the last of the steps.
+    frozen = agent.core.target_network.estimators
+    expected = bootstrap_targets(frozen, hindsight, frozen.partial, distributions=True)
+    for found, wanted in zip(bootstrap, expected, strict=True):
+        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+    metrics = agent.learn()
+    assert all(np.isfinite(number) for number in metrics.values())
+
+
+@pytest.mark.parametrize("slips", [True, False])
+def test_targets_become_independent_over_the_first_half_of_a_run(monkeypatch, slips):
+    agent = agent_with_experience(True, slips=slips)
+    asked, sampler = [], agent._batches.sampler
+    real = sampler.sample
+    monkeypatch.setattr(sampler, "sample", lambda rng, independent: asked.append(independent) or real(rng, independent))
+    whole = agent.config.steps
+    for steps in (0, whole // 4, whole // 2, whole):
+        agent.core.steps = steps
+        agent._batches.prepare()
+    assert asked == ([0.0, 0.5, 1.0, 1.0] if slips else [0.0] * 4)

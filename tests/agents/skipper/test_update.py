@@ -14,7 +14,7 @@ from skipper.agents.skipper.update import estimator_losses
 from skipper.config import NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import UNREACHABLE, action_values, shortest_distances
-from skipper.losses import total_loss
+from skipper.losses import distance_histogram_target, total_loss
 from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.heads import PairwiseHead, discount_support
 from skipper.nets.layers import seeded_initialisation
@@ -139,6 +139,64 @@ def test_hindsight_bounds_distance_from_above_value_and_reward_from_below(monkey
     assert (new_distance < distance).any()
     without = given_targets(monkeypatch, batch, CONFIG)  # the option is off
     assert (without[2] == distance).all()
+
+
+def test_targets_after_several_steps(monkeypatch):
+    batch, _ = every_pair()
+    one = given_targets(monkeypatch, batch, CONFIG)
+    several = given_targets(monkeypatch, batch._replace(steps=torch.full_like(batch.steps, 3.0)), CONFIG)
+    over = batch.reached | batch.terminated
+    torch.testing.assert_close(several[0], 0.95**2 * one[0])
+    torch.testing.assert_close(several[1], batch.reward + torch.where(over, 0.0, 0.99**2 * (one[1] - batch.reward)))
+    torch.testing.assert_close(several[2], one[2] + 2.0)
+
+
+def test_whole_distributions_of_distances_are_backed_up(monkeypatch):
+    batch, rows = every_pair()
+    batch = batch._replace(steps=torch.arange(len(rows)) % 4 + 1.0)
+    online, frozen = two_networks()
+    given = []
+    real = update.pair_losses
+    monkeypatch.setattr(update, "pair_losses", lambda *asked: given.append(asked[-1]) or real(*asked))
+    bootstrap = bootstrap_targets(frozen, batch, frozen.partial, distributions=True)
+    losses = estimator_losses(online, batch, bootstrap, CONFIG)
+    with torch.no_grad():
+        _, after, aim = map(online.partial, images(batch))
+        action = online.value.expectation(online.value(after, aim)).argmax(-1)
+        _, after, aim = map(frozen.partial, images(batch))
+        histogram = frozen.distance(after, aim)[torch.arange(len(action)), action].softmax(-1)
+    value, reward, distance = given
+    assert value.shape == reward.shape == (len(rows),)
+    expected = distance_histogram_target(batch.reached, batch.terminated, histogram, batch.steps)
+    torch.testing.assert_close(distance, expected)
+    # A changed head gets the same targets from the plain losses.
+    online.distance.__class__ = type("SameHead", (PairwiseHead,), {})
+    again = estimator_losses(online, batch, bootstrap, CONFIG)
+    assert len(given) == 5
+    torch.testing.assert_close(again["distance"], losses["distance"])
+
+
+def test_losses_and_gradients_with_linear_scores_are_those_of_the_modules(monkeypatch):
+    batch, _ = every_pair()
+    with seeded_initialisation(1):
+        online, frozen = (
+            EstimatorNetwork(replace(SMALL, linear_scores=True), environment_spec(TASKS.world)) for _ in range(2)
+        )
+    bootstrap = bootstrap_targets(frozen, batch, frozen.partial)
+    seen, partial_states = [], update.scene_encoder.partial_states
+    monkeypatch.setattr(
+        update.scene_encoder, "partial_states", lambda *given: seen.append(given) or partial_states(*given)
+    )
+    found = []
+    for supported in (True, False):
+        monkeypatch.setattr(update.scene_encoder, "supports", lambda module, answer=supported: answer)
+        online.zero_grad()
+        losses = estimator_losses(online, batch, bootstrap, CONFIG)
+        total_loss(losses, dict.fromkeys(losses, 1.0)).mean().backward()
+        found.append([*losses.values(), *(parameter.grad.clone() for parameter in online.parameters())])
+    assert len(seen) == 1
+    for compiled, plain in zip(*found, strict=True):
+        torch.testing.assert_close(compiled, plain, atol=1e-5, rtol=1e-3)
 
 
 class OtherHead(PairwiseHead):

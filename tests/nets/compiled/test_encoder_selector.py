@@ -30,16 +30,27 @@ def states(world: LavaConfig, count: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("size", [(12, 12), (9, 11), (5, 5), (4, 10)])
-def test_it_is_the_same_function(size):
+@pytest.mark.parametrize("linear", [False, True])
+def test_it_is_the_same_function(size, linear):
     world = LavaConfig(*size)
-    module, seen = network(world), states(world, 100)
+    module, seen = network(world, linear_scores=linear), states(world, 100)
     assert supports(module)
     torch.testing.assert_close(CompiledPartialStates(module)(seen), module(seen).detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_the_other_states_of_a_batch_do_not_matter():
+@pytest.mark.parametrize("linear", [False, True])
+def test_small_fields_of_grids_that_are_not_square(linear):
+    """Fields lie at many places, of which the states choose different ones."""
+    world = LavaConfig(7, 11)
+    module, seen = network(world, linear_scores=linear, field_size=3, fields=2), states(world, 100)
+    assert len(module.select.select(module.encode(seen)).fields.unique()) > 5
+    torch.testing.assert_close(CompiledPartialStates(module)(seen), module(seen).detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_the_other_states_of_a_batch_do_not_matter(linear):
     world = LavaConfig(12, 12)
-    compiled, seen = CompiledPartialStates(network(world)), states(world, 20)
+    compiled, seen = CompiledPartialStates(network(world, linear_scores=linear)), states(world, 20)
     order = torch.from_numpy(np.random.default_rng(1).permutation(20))
     torch.testing.assert_close(compiled(seen[order]), compiled(seen)[order], rtol=1e-5, atol=1e-6)
     assert compiled(seen[:0]).shape == (0, 24)

@@ -17,6 +17,7 @@ from skipper.nets.heads import (
 from skipper.nets.layers import mlp, seeded_initialisation
 
 WIDTH, ACTIONS, BINS, DISCOUNT = 12, 3, 8, 0.9
+DISCOUNTS = discount_support(BINS, DISCOUNT)
 
 
 class Twin:
@@ -38,10 +39,10 @@ class Twin:
         pairs = rng.integers(30, size=(2, BLOCK + 40))  # more than one block
         self.source, self.target = pairs
 
-    def estimates(self, compiled: bool = True) -> PairEstimates:
+    def estimates(self, compiled: bool = True, discounts: torch.Tensor = DISCOUNTS) -> PairEstimates:
         if compiled:
-            return CompiledHeads(self.heads, DISCOUNT, self.names)
-        return PlainHeads(self.heads, DISCOUNT, self.names, WIDTH)
+            return CompiledHeads(self.heads, discounts, self.names)
+        return PlainHeads(self.heads, discounts, self.names, WIDTH)
 
     @torch.no_grad()
     def histograms(self, head: int, image: int) -> torch.Tensor:
@@ -58,10 +59,11 @@ class Twin:
 
 @pytest.mark.parametrize("images", [1, 3])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_estimates_are_those_of_single_pairs(images, compiled):
-    twin = Twin(images)
+@pytest.mark.parametrize("never", [True, False])
+def test_estimates_are_those_of_single_pairs(images, compiled, never):
+    twin, discounts = Twin(images), discount_support(BINS, DISCOUNT, never=never)
     assert supports(twin.heads)
-    estimates = twin.estimates(compiled)
+    estimates = twin.estimates(compiled, discounts)
     features, terminal = estimates.project(twin.partial)
     assert features.shape == (30, *estimates.feature_shape)
     pairs = features, twin.source, twin.target
@@ -71,7 +73,7 @@ def test_estimates_are_those_of_single_pairs(images, compiled):
     np.testing.assert_array_equal(action, expected.argmax(-1))
     wanted = {
         "distance": (1, twin.heads.distance.support, distance),
-        "discount": (1, discount_support(BINS, DISCOUNT), discount),
+        "discount": (1, discounts, discount),
         "reward": (2, twin.heads.reward.support, estimates.rewards(*pairs, action)),
     }
     for head, support, found in wanted.values():
