@@ -63,7 +63,7 @@ class Hindsight(NamedTuple):
     def of_pairs(cls, pairs: Pairs) -> "Hindsight":
         """All pairs of a few episodes."""
         rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in pairs[2:])
-        return cls(observations_tensor(pairs.observation), *rest, steps=torch.ones(len(pairs.action)))
+        return cls(observations_tensor(pairs.observation), *(*rest, torch.ones(len(pairs.action))))
 
     @property
     def first_states(self) -> Tensor:
