@@ -98,6 +98,16 @@ def test_only_cells_around_differences_are_encoded_again():
         assert (cells.word[cells.cell[state]] == words[state]).all()
 
 
+def test_states_are_compared_with_the_first_one_of_their_own_scene():
+    words = np.zeros((4, 7 * 9), np.int64)
+    words[[1, 3]] = 1  # another scene
+    words[3, 3 * 9 + 4] = 0
+    cells = find_cells(words, np.array([0, 1, 0, 1]), 9, 2)
+    assert len(cells.words) == 63 + 63 + 9
+    assert len(cells.hidden) == 63 + 63 + 25
+    assert (cells.cell[2] == cells.cell[0]).all()
+
+
 class Renormalised(LocalFieldSelector):
     def forward(self, state: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.normalize(super().forward(state))
