@@ -77,6 +77,8 @@ class AllPairsSampler:
         paths = np.empty((len(pairs), 2), np.float32)
         columns = StateColumns(store.key, store.reward, self._discount)
         states, count = _pair_all(windows, columns, slots, episode, pairs, paths)
+        if not count and independent:  # every window is one step long, and nobody else was there
+            return self.sample(rng)
         source, after, target, transition, following = pairs[:count].T
         return Pairs(
             task=windows.task,
@@ -129,7 +131,7 @@ class AllPairsSampler:
 
         Each window begins where an episode was in a state of another one, its guide, and has states of its guide as
         targets. A share of ``pair_endings`` begins in one of the last states of the guide, and has the very last one
-        as a target. Where nobody else was in that state, the guide itself is taken, with earlier states as targets.
+        as a target. Where nobody else was in that state, the window begins anywhere, with states before it as targets.
         """
         store, config = self._store, self.config
         # Guides, and their states in which windows begin.
@@ -138,16 +140,19 @@ class AllPairsSampler:
         guide = with_rewarded(store, guide, at_end, config.pair_rewarded, rng)
         begin, end = store.first[guide], store.first[guide] + store.states[guide] - 1
         first = rng.integers(np.where(at_end, np.maximum(end - config.pair_transitions, begin), begin), end)
-        for row in range(len(first)):
-            first[row] = store.another_visit(first[row], rng)
+        # Windows: where others were in these states, or else anywhere.
+        visit = np.array([store.another_visit(slot, rng) for slot in first], np.int64)
+        followed = visit != first
+        anyone = store.random_episodes(count, rng)
+        anywhere = rng.integers(store.first[anyone], store.first[anyone] + store.states[anyone] - 1)
+        first = np.where(followed, visit, anywhere)
         episode = store.episode_of(first)
         last = store.first[episode] + store.states[episode] - 1
-        # What to reach.
-        followed = episode != guide
-        latest = np.where(followed, end, first)
-        targets = rng.integers(begin[:, None], latest[:, None] + 1, size=(len(first), config.pair_targets))
-        targets[:, 0] = np.where(followed & at_end, end, targets[:, 0])
         steps = np.minimum(config.pair_transitions, last - first)
+        # What to reach.
+        earliest, latest = np.where(followed, begin, store.first[episode]), np.where(followed, end, first)
+        targets = rng.integers(earliest[:, None], latest[:, None] + 1, size=(count, config.pair_targets))
+        targets[:, 0] = np.where(followed & at_end, end, targets[:, 0])
         return PairedWindows(first, steps, last, store.task[episode], targets, np.ones(count, bool))
 
 

@@ -208,8 +208,8 @@ def _visit(keys, episode, slot, unit):
     found = np.empty(len(keys), np.int64)
     count = 0
     for other in range(len(keys) - 1):
-        number = episode[other]
-        if keys[other] == keys[slot] and number == episode[other + 1] and number not in (NO_EPISODE, episode[slot]):
+        goes_on = episode[other] == episode[other + 1] and episode[other] != NO_EPISODE
+        if keys[other] == keys[slot] and goes_on and episode[other] != episode[slot]:
             found[count] = other
             count += 1
     return found[int(unit * count)] if count else slot

@@ -30,7 +30,7 @@ class SceneCells(NamedTuple):
     """The distinct cells of M states with S cells each: R1 of the hidden layer, R2 of the encoding."""
 
     words: Array  # (R1, 9) words around each cell of the hidden layer; V outside of the grid
-    hidden: Array  # (R2, 9) cells of the hidden layer around each cell of the encoding; R1 outside of the grid
+    hidden: Array  # (R2, 9) cells of the hidden layer around each cell of the encoding; -1 outside of the grid
     word: Array  # (R2,) its own word
     cell: Array  # (M, S) the cell of the encoding at each place of each state
 
