@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skipper.analysis.oracle_substitution import REPLACED
-from skipper.cli import main
+from skipper.cli import base_config, main
 from skipper.envs.registry import find_family
 from skipper.experiments.ablate import PLANNING
 from skipper.schema import to_dict
@@ -124,6 +124,23 @@ def test_mistakes_in_watching_are_reported(options, complaint, monkeypatch, tmp_
     run = str(Path(__file__).parents[1] / "pretrained" / "modelfree-50")
     with pytest.raises(SystemExit, match=complaint):
         skipper("watch", run, *options, "--out", str(tmp_path / "page.html"), monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("options", "size", "max_steps", "checkpoints"),
+    [
+        ([], (12, 12), 64, 30),
+        (["--size", "8"], (8, 8), 64, 30),
+        (["--size", "16"], (16, 16), 85, 53),
+        (["--size", "16", "24", "--seed", "1"], (16, 24), 107, 80),
+        (["--size", "16", "--max-steps", "70"], (16, 16), 70, 53),
+        (["--size", "two"], (12, 12), 64, 30),  # the command refuses it
+    ],
+)
+def test_what_training_starts_from_grows_with_the_world(options, size, max_steps, checkpoints):
+    config = base_config(["train", *options], find_family("lava"))
+    assert (config.world.width, config.world.height) == size
+    assert (config.world.max_steps, config.planning.checkpoints) == (max_steps, checkpoints)
 
 
 def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):

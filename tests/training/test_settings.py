@@ -51,13 +51,14 @@ def test_the_fast_preset_gives_the_baseline_its_own_block():
 def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
     slipping = configure("fast", "skipper-regen", world=LavaConfig(slip=0.1))
     plain = configure("fast", "skipper-regen")
-    assert (plain.learning.hindsight_bound, plain.learning.target_update_every) == (True, 12_000)
+    assert (plain.learning.hindsight_bound, plain.learning.target_update_every) == (True, 4_800)
     assert (slipping.learning.hindsight_bound, slipping.learning.target_update_every) == (False, 2_400)
     assert (plain.learning.multistep, slipping.learning.multistep) == (False, True)
     assert (plain.network.distance_distributions, slipping.network.distance_distributions) == (False, True)
     assert (plain.replay.independent_targets, slipping.replay.independent_targets) == (False, True)
     assert (plain.decision.revisit_penalty, slipping.decision.revisit_penalty) == (0.5, 0.0)
-    same = {name: getattr(plain, name) for name in ("world", "learning", "network", "replay", "decision")}
+    assert (plain.planning.checkpoints, slipping.planning.checkpoints) == (30, 62)
+    same = {name: getattr(plain, name) for name in ("world", "learning", "network", "replay", "planning", "decision")}
     assert replace(slipping, **same) == plain
 
 
@@ -67,6 +68,16 @@ def test_all_variants_learn_alike_where_moves_slip(agent):
     regen, other = (configure("fast", name, world=world) for name in ("skipper-regen", agent))
     blocks = ("learning", "network", "replay", "decision")
     assert [getattr(regen, name) for name in blocks] == [getattr(other, name) for name in blocks]
+
+
+def test_larger_worlds_have_more_codes_more_vertices_and_longer_plans():
+    def scaled(side: int, preset: str = "fast", slip: float = 0.0) -> tuple[int, int, int]:
+        config = configure(preset, "skipper-regen", world=LavaConfig(width=side, height=side, slip=slip))
+        return config.generator.description_bits, config.planning.checkpoints, config.planning.sweeps
+
+    assert [scaled(side) for side in (8, 12, 16, 24)] == [(6, 30, 16), (6, 30, 16), (7, 53, 21), (8, 120, 32)]
+    assert scaled(16, slip=0.1) == (7, 110, 21)
+    assert scaled(24, "paper") == scaled(12, "paper")
 
 
 @pytest.mark.parametrize("preset", ["paper", "debug"])
