@@ -263,11 +263,13 @@ class WindowConfig(ReplayConfig):
     """Consecutive transitions of each of these episodes."""
     window_endings: float = 0.0
     """Share of the windows that end with their episode, where rewards and deaths are."""
+    window_rewarded: float = 0.0
+    """Share of these windows that are of episodes whose last step was rewarded, which are rare at first."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive(self, "window_transitions")
-        check_shares(self, "window_endings")
+        check_shares(self, "window_endings", "window_rewarded")
         if self.window_episodes < 0:
             raise ValueError(f"window_episodes must not be negative, got {self.window_episodes}")
 

@@ -80,7 +80,8 @@ class WindowSampler:
     def sample(self, rng: np.random.Generator) -> Transitions:
         """All transitions of ``config.window_episodes`` windows."""
         store, config = self._store, self.config
-        windows = draw_windows(store, config.window_episodes, config.window_transitions, config.window_endings, rng)
+        shape = config.window_episodes, config.window_transitions
+        windows = draw_windows(store, *shape, config.window_endings, rng, config.window_rewarded)
         ends = np.cumsum(windows.steps)  # (E,) one past the last transition of each window
         start = np.arange(ends[-1]) + np.repeat(windows.first - (ends - windows.steps), windows.steps)  # (P,) slots
         # The distinct states of all windows.

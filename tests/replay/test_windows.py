@@ -70,3 +70,24 @@ def test_states_carry_the_task_of_their_episode():
     drawn = sampler(episode([1, 2], [0]), episode([3, 4], [0]), window_episodes=40, window_transitions=4)
     batch = drawn.sample(np.random.default_rng(0))
     assert dict(zip(batch.observation.ravel().tolist(), batch.task.tolist(), strict=True)) == {1: 0, 2: 0, 3: 1, 4: 1}
+
+
+@pytest.mark.parametrize(("rewarded", "least", "most"), [(0.0, 0.02, 0.2), (0.5, 0.45, 0.68), (1.0, 1.0, 1.0)])
+def test_a_share_of_the_windows_at_endings_ends_with_a_reward(rewarded, least, most):
+    """The one rewarded episode is short, so that it is hardly ever drawn by its length."""
+    plain = [episode([10 * row + step for step in range(10)], [0.0] * 9, terminated=False) for row in range(1, 4)]
+    short = episode([1, 2, 3], [0.0, 1.0])
+    settings = {"window_episodes": 2, "window_transitions": 2, "window_endings": 1.0}
+    drawn = sampler(*plain, short, window_rewarded=rewarded, **settings)
+    rng, found = np.random.default_rng(0), []
+    for _ in range(200):
+        batch = drawn.sample(rng)
+        found += [batch.reward[batch.action == 3].size, len(batch.action) // 2 - batch.reward[batch.action == 3].size]
+    assert least <= sum(found[::2]) / sum(found) <= most
+
+
+def test_where_no_episode_ended_with_a_reward_any_will_do():
+    early = episode([1, 2, 3], [1.0, 0.0])  # a reward, but not at the end
+    settings = {"window_episodes": 2, "window_transitions": 2, "window_endings": 1.0, "window_rewarded": 1.0}
+    batch = sampler(early, **settings).sample(np.random.default_rng(0))
+    assert sorted(batch.reward) == [0.0, 0.0, 1.0, 1.0]

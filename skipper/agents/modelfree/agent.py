@@ -11,6 +11,7 @@ from skipper.agents.learning_core import LearningCore, load_module_state, module
 from skipper.agents.modelfree.config import ModelFreeConfig
 from skipper.config import NetworkConfig
 from skipper.losses import return_target, scalar_loss, weighted_mean
+from skipper.nets.compiled import scene_encoder
 from skipper.nets.ensemble import SymmetryEnsemble
 from skipper.nets.frozen_encoder import FrozenEncoder
 from skipper.nets.heads import PairwiseHead, unit_support
@@ -157,7 +158,8 @@ class ModelFreeAgent:
         observation = observations_tensor(batch.observation)
         source, after, action = (torch.from_numpy(column) for column in (batch.source, batch.next, batch.action))
         # Encode each state once.
-        logits = online(observation)  # (M, A, K)
+        scene = torch.from_numpy(np.unique(batch.task, return_inverse=True)[1])  # (M,)
+        logits = online.logits(scene_encoder.encode(online.partial, observation, scene))  # (M, A, K)
         # Double DQN: the online network selects the next action, the target network evaluates it.
         with torch.no_grad():
             a_t = online.head.expectation(logits).argmax(-1)  # (M,)

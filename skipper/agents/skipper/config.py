@@ -128,6 +128,7 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
             "pair_transitions": 12,
             "pair_targets": 8,
             "pair_endings": 0.5,
+            "pair_rewarded": 0.5,
             "other_episodes": 0.1,
         },
         "decision": {"revisit_penalty": 0.5},
@@ -139,7 +140,7 @@ STOCHASTIC: dict[str, dict[str, dict[str, Any]]] = {
     "fast": {
         "network": {"distance_distributions": True},
         "learning": {"hindsight_bound": False, "target_update_every": 2_400, "multistep": True},
-        "replay": {"independent_targets": True, "pair_rewarded": 0.5},
+        "replay": {"independent_targets": True},
         "planning": {"checkpoints": 62},
         "decision": {"revisit_penalty": 0.0},
     }

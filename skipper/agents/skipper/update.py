@@ -102,10 +102,7 @@ def estimator_losses(
     are learned.
     """
     # Encode each state once.
-    if scene_encoder.supports(online.partial):
-        sigma = scene_encoder.partial_states(online.partial, batch.state, batch.episode)  # (M, D)
-    else:
-        sigma = online.partial(batch.state)
+    sigma = scene_encoder.encode(online.partial, batch.state, batch.episode)  # (M, D)
     # Double DQN: the online policy chooses the next action for all heads, the target network evaluates it.
     a_t = expect_pairs(online.value, sigma, batch.next, batch.target).argmax(-1)  # (P,)
     targets = _learning_targets(batch, bootstrap.of_action(a_t), config)

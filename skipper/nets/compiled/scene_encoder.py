@@ -26,6 +26,12 @@ def supports(module: nn.Module) -> bool:
     return isinstance(module.select, LocalFieldSelector) and module.select.linear
 
 
+def encode(module: PartialStates, observation: Tensor, scene: Tensor) -> Tensor:
+    """(M, W, H, C) integers to sigma(s), (M, D), by ``partial_states`` where it can."""
+    encoded: Tensor = partial_states(module, observation, scene) if supports(module) else module(observation)
+    return encoded
+
+
 class SceneCells(NamedTuple):
     """The distinct cells of M states with S cells each: R1 of the hidden layer, R2 of the encoding."""
 
