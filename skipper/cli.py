@@ -2,7 +2,6 @@
 
 import os
 import sys
-from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,14 +16,13 @@ from skipper.commands.diagnose import Diagnose
 from skipper.commands.evaluate import Evaluate
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
-from skipper.commands.train import Train, has_size, with_size
+from skipper.commands.train import Train
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
-from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family, sides
+from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family, has_size, with_size
 from skipper.training.run_folder import CONFIG, read_config
 from skipper.training.settings import configure
 
-PAPER_SIDES = 12 + 12  # of the grids for which presets give the number of steps
 BROKEN_PIPE = 128 + 13  # as shells report the signal SIGPIPE
 
 
@@ -40,12 +38,13 @@ def chosen(arguments: list[str], option: str, default: str) -> str:
 
 
 def chosen_size(arguments: list[str]) -> tuple[int, ...] | None:
-    """The numbers of --size, on which presets depend; None where there are none that the command would take."""
-    if "--size" not in arguments:
+    """The numbers of the last --size, on which presets depend; None without any that the command would take."""
+    parts = [part for argument in arguments for part in argument.split("=" if argument.startswith("--size=") else None)]
+    if "--size" not in parts:
         return None
-    following = arguments[arguments.index("--size") + 1 :]
+    following = parts[len(parts) - parts[::-1].index("--size") :]
     numbers = tuple(map(int, takewhile(str.isdecimal, following)))
-    return numbers if len(numbers) in (1, 2) else None
+    return numbers if len(numbers) in (1, 2) and 0 not in numbers else None
 
 
 def chosen_family(arguments: list[str]) -> Family:
@@ -55,26 +54,18 @@ def chosen_family(arguments: list[str]) -> Family:
     return find_family(chosen(arguments, "--env", default))
 
 
-def default_world(family: Family, preset: str, size: tuple[int, ...] | None) -> Any:
-    """The world of a preset, with the given size and time for longer paths."""
-    world = family.world(preset)
-    if size is None or not has_size(world):
-        return world
-    longer = max(1.0, sum(sides(size)) / PAPER_SIDES)
-    return replace(with_size(world, size, family.name), max_steps=round(longer * world.max_steps))
-
-
 def base_config(arguments: list[str], family: Family) -> RunConfig:
     """What training starts from: the preset of agent and environment, in the world that the arguments describe."""
     if not arguments or arguments[0] != "train":
         return configure(env=family.name)
     preset, agent = chosen(arguments, "--preset", "fast"), chosen(arguments, "--agent", "skipper-regen")
     # A preset may depend on the world: on whether moves slip, and on its size.
+    world, size = family.world(preset), chosen_size(arguments)
     world, _ = tyro.cli(
         family.config_type,
         prog="skipper train",
         args=arguments[1:],
-        default=default_world(family, preset, chosen_size(arguments)),
+        default=with_size(world, size) if size and has_size(world) else world,
         return_unknown_args=True,
         add_help=False,
     )

@@ -55,7 +55,7 @@ class NetworkConfig:
     """Local fields that attention selects."""
     linear_scores: bool = False
     """Score local fields before they are normalised and not after: scores are then linear in the state, and only the
-    selected fields need to be computed. Not in the paper."""
+    selected fields need to be computed. Without spatial_abstraction it has no effect. Not in the paper."""
     partial_width: int = 128
     """Width of the partial state sigma(s)."""
     spatial_abstraction: bool = True
@@ -66,9 +66,6 @@ class NetworkConfig:
     """Hidden units of every head."""
     bins: int = 16
     """Bins of every histogram; distances range from 1 to this many steps."""
-    distance_distributions: bool = False
-    """Learn whole distributions of distances, whose last bin means never: an edge then counts E[discount ** D], and
-    nothing where its target is not reached. False learns their means, as the authors' code does."""
 
     def __post_init__(self) -> None:
         check_positive(self, "embedding", "field_size", "fields", "partial_width", "hidden")
@@ -132,6 +129,11 @@ class PlanningConfig:
     edge_length_penalty: float = 0.0
     """Discount long edges: an edge of d steps counts (1 - edge_length_penalty) ** (d * d). Long edges are wrong more
     often, so paths over near vertices should win. Not in the paper."""
+    distance_distributions: bool = False
+    """Learn whole distributions of distances, whose last bin means never: the discount of an edge is then
+    E[discount ** D], with 0 where its target is not reached. In mean distances, and so in edge_threshold and
+    edge_length_penalty, that bin still counts as many steps as there are bins. False learns means only, as the
+    authors' code does."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
     oracle_parts: tuple[OraclePart, ...] = ()
@@ -236,7 +238,8 @@ class HindsightConfig(ReplayConfig):
     pair_endings: float = 0.0
     """Share of the windows of transitions that end with their episode, where rewards and deaths are."""
     pair_rewarded: float = 0.0
-    """Share of these windows that are of episodes whose last step was rewarded, which are rare at first."""
+    """Share of these windows that are of episodes whose last step was rewarded, which are rare at first. Without
+    pair_endings it has no effect."""
     other_episodes: float = 0.0
     """Share of the further targets that come from other episodes of the same task, where tasks are known."""
     independent_targets: bool = False
@@ -264,7 +267,8 @@ class WindowConfig(ReplayConfig):
     window_endings: float = 0.0
     """Share of the windows that end with their episode, where rewards and deaths are."""
     window_rewarded: float = 0.0
-    """Share of these windows that are of episodes whose last step was rewarded, which are rare at first."""
+    """Share of these windows that are of episodes whose last step was rewarded, which are rare at first. Without
+    window_episodes and window_endings it has no effect."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -134,6 +134,8 @@ def test_mistakes_in_watching_are_reported(options, complaint, monkeypatch, tmp_
         (["--size", "16"], (16, 16), 85, 53),
         (["--size", "16", "24", "--seed", "1"], (16, 24), 107, 80),
         (["--size", "16", "--max-steps", "70"], (16, 16), 70, 53),
+        (["--size=16"], (16, 16), 85, 53),
+        (["--size", "24", "--size", "16"], (16, 16), 85, 53),
         (["--size", "two"], (12, 12), 64, 30),  # the command refuses it
     ],
 )
@@ -141,6 +143,12 @@ def test_what_training_starts_from_grows_with_the_world(options, size, max_steps
     config = base_config(["train", *options], find_family("lava"))
     assert (config.world.width, config.world.height) == size
     assert (config.world.max_steps, config.planning.checkpoints) == (max_steps, checkpoints)
+
+
+def test_a_size_and_sides_must_agree(monkeypatch, tmp_path):
+    options = ["--preset", "debug", "--out", str(tmp_path), "--size", "6", "--width", "7"]
+    with pytest.raises(SystemExit, match="--size 6 contradicts a grid of 7x6"):
+        skipper("train", *options, monkeypatch=monkeypatch)
 
 
 def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):

@@ -52,7 +52,7 @@ def estimate_truth(
     Targets include unreachable states. Learned and true distances are truncated at the largest that the estimator can
     express, as in the paper's figure of delusional edges, and discounts at the discount of that distance: certainty
     that a target is farther away than that, or out of reach, is no error. Where moves slip, true discounts count walks
-    that fail as 0, which the estimator cannot express.
+    that fail as 0; the estimator can express that with distance_distributions, and discounts are then not truncated.
     """
     # Draw states; the last of every task is its goal.
     count = len(truth.starts())
@@ -72,7 +72,8 @@ def estimate_truth(
     counted = (true.distance > 0) & sources[:, :, None]
     # Truncate, and compare.
     farthest = float(policy.config.network.bins)
-    least = policy.config.learning.task_discount**farthest
+    distributions = policy.config.planning.distance_distributions
+    least = 0.0 if distributions else policy.config.learning.task_discount**farthest
     distances = (np.minimum(edges.distance, farthest) for edges in (learned, true))
     discounts = (np.maximum(edges.discount, least) for edges in (learned, true))
     return by_distance(

@@ -1,12 +1,13 @@
 """``skipper train``: train an agent, or continue a run."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import tyro
 
-from skipper.config import RunConfig, WorldConfig
-from skipper.envs.registry import sides
+from skipper.config import RunConfig
+from skipper.envs.registry import has_size, sides
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Train:
     """The run folder; docs/run_folder.md describes what it holds."""
     size: tuple[int, ...] | None = None
     """Cells along x, and along y where that differs; sets width and height where the environment has them. Longer sides
-    than 12 also raise the default of --max-steps, and what the preset makes of the size."""
+    also raise the default of --max-steps; the preset adapts to the number of cells."""
     config: tyro.conf.OmitArgPrefixes[RunConfig] = field(default_factory=RunConfig)
 
     def run(self) -> None:
@@ -32,22 +33,18 @@ class Train:
         from skipper.training.progress import ProgressDisplay
         from skipper.training.run import train
 
-        config = replace(self.config, world=with_size(self.config.world, self.size, self.config.env))
-        with ProgressDisplay(config.steps) as display:
-            finished = train(config, self.out, display)
+        check_size(self.config, self.size)
+        with ProgressDisplay(self.config.steps) as display:
+            finished = train(self.config, self.out, display)
             display.say(f"finished: {self.out}" if finished else "saved; the same command continues this run")
 
 
-def has_size(world: WorldConfig) -> bool:
-    """Whether a world has a width and a height."""
-    return {"width", "height"} <= {entry.name for entry in fields(world)}
-
-
-def with_size(world: WorldConfig, size: tuple[int, ...] | None, env: str) -> WorldConfig:
-    """The world of the environment ``env`` with the given width and height of the grid."""
+def check_size(config: RunConfig, size: tuple[int, ...] | None) -> None:
+    """Refuse a size that the world of the configuration does not have; the command line has already set it."""
     if size is None:
-        return world
-    if not has_size(world):
-        raise ValueError(f"--size: the environment {env!r} has no width and height to set")
-    width, height = sides(size)
-    return replace(world, width=width, height=height)  # type: ignore[call-arg]
+        return
+    if not has_size(config.world):
+        raise ValueError(f"--size: the environment {config.env!r} has no width and height to set")
+    world: Any = config.world
+    if (world.width, world.height) != sides(size):
+        raise ValueError(f"--size {' '.join(map(str, size))} contradicts a grid of {world.width}x{world.height}")

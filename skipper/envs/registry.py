@@ -4,7 +4,7 @@ A family offers what it can. Without ground truth, symmetries or a scene, whatev
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol
 
 from skipper.config import WorldConfig
@@ -190,6 +190,18 @@ def sides(size: tuple[int, ...]) -> tuple[int, int]:
     if len(size) not in (1, 2):
         raise ValueError(f"--size takes one or two numbers, got {len(size)}")
     return size[0], size[-1]
+
+
+def with_size(world: Any, size: tuple[int, ...]) -> Any:
+    """The world with another width and height, and with as much more time as its sides are longer."""
+    width, height = sides(size)
+    longer = max(1.0, (width + height) / (world.width + world.height))
+    return replace(world, width=width, height=height, max_steps=round(longer * world.max_steps))
+
+
+def has_size(world: Any) -> bool:
+    """Whether a world has a width and a height."""
+    return {"width", "height"} <= {entry.name for entry in fields(world)}
 
 
 def _lava() -> Family:

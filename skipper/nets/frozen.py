@@ -181,7 +181,7 @@ class FrozenNetwork:
             names = np.ascontiguousarray(self._ensemble.names(self._spec.actions), np.int64)
             network = self._config.network
             discounts = discount_support(
-                network.bins, self._config.learning.task_discount, never=network.distance_distributions
+                network.bins, self._config.learning.task_discount, never=self._config.planning.distance_distributions
             )
             pairs: PairEstimates = PlainHeads(self._modules, discounts, names, network.partial_width)
             if self._compiled_heads:

@@ -12,7 +12,7 @@ from skipper.types import Array
 
 NO_EPISODE = -1
 NO_TASK = -1
-TRIES = 256  # random episodes that are tried to find another one of the same task
+TRIES = 256  # random episodes that are tried to find one of the same task, or one with a reward
 
 
 class EpisodeListener(Protocol):

@@ -285,7 +285,7 @@ def test_states_that_differ_elsewhere_than_in_the_agents_cell_have_their_own_est
 @pytest.mark.parametrize("compiled", [True, False])
 @torch.no_grad()
 def test_where_whole_distributions_are_learned_an_edge_that_never_arrives_counts_nothing(compiled):
-    config = replace(CONFIG, network=replace(CONFIG.network, distance_distributions=True))
+    config = replace(CONFIG, planning=replace(CONFIG.planning, distance_distributions=True))
     module, given = network(config), vertices(states(4))
     if not compiled:
         module.estimators.value.__class__ = type("SameHead", (PairwiseHead,), {})

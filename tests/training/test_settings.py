@@ -54,11 +54,11 @@ def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
     assert (plain.learning.hindsight_bound, plain.learning.target_update_every) == (True, 4_800)
     assert (slipping.learning.hindsight_bound, slipping.learning.target_update_every) == (False, 2_400)
     assert (plain.learning.multistep, slipping.learning.multistep) == (False, True)
-    assert (plain.network.distance_distributions, slipping.network.distance_distributions) == (False, True)
+    assert (plain.planning.distance_distributions, slipping.planning.distance_distributions) == (False, True)
     assert (plain.replay.independent_targets, slipping.replay.independent_targets) == (False, True)
     assert (plain.decision.revisit_penalty, slipping.decision.revisit_penalty) == (0.5, 0.0)
     assert (plain.planning.checkpoints, slipping.planning.checkpoints) == (30, 62)
-    same = {name: getattr(plain, name) for name in ("world", "learning", "network", "replay", "planning", "decision")}
+    same = {name: getattr(plain, name) for name in ("world", "learning", "replay", "planning", "decision")}
     assert replace(slipping, **same) == plain
 
 

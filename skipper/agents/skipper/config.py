@@ -72,7 +72,7 @@ class SkipperConfig(RunConfig):
         learning, replay = self.learning, self.replay
         if learning.hindsight_bound and not (replay.all_pairs and self.world.deterministic):
             raise ValueError("hindsight_bound needs all_pairs and a deterministic world")
-        if learning.hindsight_bound and self.network.distance_distributions:
+        if learning.hindsight_bound and self.planning.distance_distributions:
             raise ValueError("hindsight_bound bounds the means of distances, so distance_distributions must be off")
         if (learning.multistep or replay.independent_targets) and not replay.all_pairs:
             raise ValueError("multistep and independent_targets need all_pairs")
@@ -138,10 +138,9 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
 # faster, fine graphs steer clear of danger, and to be somewhere again is no mistake.
 STOCHASTIC: dict[str, dict[str, dict[str, Any]]] = {
     "fast": {
-        "network": {"distance_distributions": True},
         "learning": {"hindsight_bound": False, "target_update_every": 2_400, "multistep": True},
         "replay": {"independent_targets": True},
-        "planning": {"checkpoints": 62},
+        "planning": {"checkpoints": 62, "distance_distributions": True},
         "decision": {"revisit_penalty": 0.0},
     }
 }
@@ -166,7 +165,6 @@ def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> Skipp
         "agent": agent,
         "env": env,
         "world": world,
-        "network": replace(shared.network, **added("network")),
         "generator": GeneratorConfig(**added("generator")),
         "planning": replace(PlanningConfig(**added("planning")), **VARIANTS[agent]),
         "learning": SkipperLearningConfig(**{**vars(shared.learning), **added("learning")}),

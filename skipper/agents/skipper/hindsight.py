@@ -209,7 +209,7 @@ class UpdateBatches:
             core.target_network.estimators,
             hindsight,
             self._frozen.encode,
-            distributions=self.config.network.distance_distributions,
+            distributions=self.config.planning.distance_distributions,
         )
         if settings.multistep:
             hindsight, bootstrap = extend(hindsight, bootstrap, settings.task_discount)
@@ -225,7 +225,7 @@ class UpdateBatches:
 
     def _sample_pairs(self) -> Pairs:
         assert isinstance(self.sampler, AllPairsSampler)
-        # Hindsight is fast first and right later: its share falls to none over the first half of the run.
+        # Hindsight learns fast, but is biased where actions have random effects: its share falls over half of the run.
         independent = min(2.0 * self._core.progress, 1.0) if self.config.replay.independent_targets else 0.0
         pairs, images = self.sampler.sample(self._core.sample_rng, independent), self._core.images
         return images.of_pairs(pairs, self._core.target_updates) if images else pairs

@@ -12,7 +12,7 @@ from skipper.envs.lava.render import render_rgb
 from skipper.envs.lava.scene import LavaScene
 from skipper.envs.lava.tasks import Tasks, TaskStream, evaluation_tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
-from skipper.envs.registry import BasicFamily, Board, TaskSet, sides
+from skipper.envs.registry import BasicFamily, Board, TaskSet, with_size
 from skipper.envs.symmetry import grid_symmetries
 from skipper.types import Array, EnvironmentSpec, Worlds
 
@@ -25,13 +25,13 @@ class LavaOptions:
     """Which lava worlds; by default those of the run, or the paper's."""
 
     size: tuple[int, ...] | None = None
-    """Cells along x, and along y where that differs: "12", or "12 8"."""
+    """Cells along x, and along y where that differs: "12", or "12 8". Longer sides also give more steps."""
     dynamics: Dynamics | None = None
     """"lava" kills; "walls" block in the same places."""
     slip: float | None = None
     """Probability that a random action replaces the chosen one."""
     max_steps: int | None = None
-    """Steps after which an episode is truncated; the paper's 64 suits 12x12."""
+    """Steps after which an episode is truncated; by default 64 on 12x12, as in the paper, and more on larger grids."""
     difficulties: tuple[float, ...] | None = None
     """Densities of lava of the evaluation sets; each task's own is drawn within the spread around it."""
     spread: float | None = None
@@ -39,7 +39,7 @@ class LavaOptions:
 
     def changed(self, base: LavaConfig) -> LavaConfig:
         """``base`` with the given options in place of its own."""
-        width, height = (base.width, base.height) if self.size is None else sides(self.size)
+        sized = base if self.size is None else with_size(base, self.size)
         given = {
             "dynamics": self.dynamics,
             "slip": self.slip,
@@ -48,7 +48,7 @@ class LavaOptions:
             "difficulty_spread": self.spread,
         }
         changes = {name: value for name, value in given.items() if value is not None}
-        return replace(base, width=width, height=height, **changes)  # type: ignore[arg-type]
+        return replace(sized, **changes)
 
 
 class LavaTruth:

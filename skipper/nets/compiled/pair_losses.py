@@ -31,6 +31,7 @@ def pair_losses(
     """
     columns = (source, target, action, value)
     assert len({len(column) for column in columns}) == 1, [tuple(column.shape) for column in columns]
+    assert value.ndim == 1 or value.shape[1] == len(head.support), value.shape
     losses: Tensor = _PairLosses.apply(partial, *head.layers.parameters(), (*columns, head.support))
     return losses
 

@@ -44,7 +44,7 @@ class SceneCells(NamedTuple):
 def partial_states(module: PartialStates, observation: Tensor, scene: Tensor) -> Tensor:
     """(M, W, H, C) integers to sigma(s), (M, D): the same as ``module(observation)``.
 
-    States of the same number in ``scene`` (M,) may differ anywhere, but the fewer their differences, the faster.
+    States of the same number in ``scene`` (M,), from 0, may differ anywhere, but the less they do, the faster.
     """
     select = module.select
     assert isinstance(select, LocalFieldSelector)
@@ -185,7 +185,6 @@ def _sum_hidden(spread, own, hidden, word):
         total[:] = own[word[cell]]
         for index in range(9):
             if hidden[cell, index] >= 0:
-                # Cells add to those around them: the one before this one, seen from there, comes after it.
                 added = spread[hidden[cell, index], index * channels : (index + 1) * channels]
                 for unit in range(channels):
                     total[unit] += added[unit]

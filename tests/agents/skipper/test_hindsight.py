@@ -196,7 +196,7 @@ def agent_with_experience(all_pairs: bool, *, slips: bool = False) -> SkipperAge
     """``slips`` asks for everything that the fast preset does where moves slip."""
     config = replace(
         DEBUG,
-        network=replace(DEBUG.network, distance_distributions=slips),
+        planning=replace(DEBUG.planning, distance_distributions=slips),
         generator=replace(DEBUG.generator, generator_width=4),
         replay=HindsightConfig(capacity=1_000, all_pairs=all_pairs, independent_targets=slips),
         learning=replace(DEBUG.learning, delusion_scale=0.25, act_with_target_network=True, multistep=slips),

@@ -10,6 +10,7 @@ from skipper.envs.lava.family import LAVA, LavaOptions
 from skipper.envs.lava.oracle import LavaOracle
 from skipper.envs.lava.render import render_rgb
 from skipper.envs.lava.tasks import evaluation_tasks, tasks_from_text, training_tasks
+from skipper.envs.registry import with_size
 
 WORLD = LavaConfig(6, 5)
 TASKS = training_tasks(WORLD, 4, seed=0)
@@ -97,8 +98,14 @@ def test_only_entering_the_goal_is_success():
 def test_options_change_what_they_name_and_nothing_else():
     assert LavaOptions().changed(WORLD) == WORLD
     changed = LavaOptions(size=(8,), slip=0.1, difficulties=(0.3,), spread=0.0).changed(WORLD)
-    assert changed == replace(WORLD, width=8, height=8, slip=0.1, difficulties=(0.3,), difficulty_spread=0.0)
-    assert LavaOptions(size=(7, 9)).changed(WORLD) == replace(WORLD, width=7, height=9)
+    sized = replace(WORLD, width=8, height=8, max_steps=with_size(WORLD, (8,)).max_steps)
+    assert changed == replace(sized, slip=0.1, difficulties=(0.3,), difficulty_spread=0.0)
+    assert LavaOptions(size=(8,), max_steps=30).changed(WORLD) == replace(sized, max_steps=30)
+
+
+def test_episodes_get_longer_with_the_sides_but_never_shorter():
+    base = LavaConfig()
+    assert [with_size(base, size).max_steps for size in ((8,), (12,), (16,), (24, 12))] == [64, 64, 85, 96]
     with pytest.raises(ValueError, match="--size takes one or two numbers, got 3"):
         LavaOptions(size=(3, 3, 3)).changed(WORLD)
 
