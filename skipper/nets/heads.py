@@ -74,21 +74,6 @@ class PairwiseHead(nn.Module):
         """(..., K) logits to the mean of their histogram over ``support``, by default the head's own."""
         return logits.softmax(-1) @ (self.support if support is None else support)
 
-    @torch.no_grad()
-    def expect_pairs(self, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
-        """(P, A) expectations of pairs, given as indices into partial states (M, D)."""
-        return self.expectation(self._pair_logits(partial, source, target))
-
-    @torch.no_grad()
-    def histograms_of_pairs(self, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
-        """(P, A, K) histograms of pairs, given as indices into partial states (M, D)."""
-        return self._pair_logits(partial, source, target).softmax(-1)
-
-    def _pair_logits(self, partial: Tensor, source: Tensor, target: Tensor) -> Tensor:
-        projections = self.source(partial).numpy(), self.target(partial).numpy()
-        joined = join_pairs(*projections, source.numpy(), target.numpy())
-        return self.finish(torch.from_numpy(joined))
-
     def first_layer(self) -> tuple[Tensor, Tensor]:
         """Weights (hidden, 2 D), the source's first, and bias (hidden,)."""
         layer = self.layers[0]
@@ -102,17 +87,21 @@ PAIRWISE_HEAD: dict[str, type[nn.Module]] = {"": PairwiseHead, **within("layers"
 @torch.no_grad()
 def expect_pairs(head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor) -> Tensor:
     """(P, A) expectations of a head for pairs, given as indices into partial states (M, D)."""
-    if has_exact_types(head, PAIRWISE_HEAD):
-        return head.expect_pairs(sigma, source, target)
-    return head.expectation(head(sigma[source], sigma[target]))
+    return head.expectation(_pair_logits(head, sigma, source, target))
 
 
 @torch.no_grad()
 def histograms_of_pairs(head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor) -> Tensor:
     """(P, A, K) histograms of a head for pairs, given as indices into partial states (M, D)."""
-    if has_exact_types(head, PAIRWISE_HEAD):
-        return head.histograms_of_pairs(sigma, source, target)
-    return head(sigma[source], sigma[target]).softmax(-1)
+    return _pair_logits(head, sigma, source, target).softmax(-1)
+
+
+def _pair_logits(head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    if not has_exact_types(head, PAIRWISE_HEAD):
+        logits: Tensor = head(sigma[source], sigma[target])
+        return logits
+    projections = head.source(sigma).numpy(), head.target(sigma).numpy()
+    return head.finish(torch.from_numpy(join_pairs(*projections, source.numpy(), target.numpy())))
 
 
 @kernel
