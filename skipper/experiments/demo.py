@@ -16,12 +16,12 @@ from skipper.training.run import Stop, train
 from skipper.training.settings import configure
 from skipper.types import Array
 
-STEPS = 150_000  # about what two cores manage in the default time
+STEPS = 240_000  # fewer than two cores of today manage in the default time
 
 
 def demo_config(seed: int) -> RunConfig:
     """The run that the demo trains."""
-    evaluation = EvaluationConfig(evaluate_every=25_000, evaluation_episodes=20)
+    evaluation = EvaluationConfig(evaluate_every=40_000, evaluation_episodes=20)
     return replace(configure("fast", "skipper-regen"), seed=seed, steps=STEPS, evaluation=evaluation)
 
 
