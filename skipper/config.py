@@ -130,10 +130,8 @@ class PlanningConfig:
     """Discount long edges: an edge of d steps counts (1 - edge_length_penalty) ** (d * d). Long edges are wrong more
     often, so paths over near vertices should win. Not in the paper."""
     distance_distributions: bool = False
-    """Learn whole distributions of distances, whose last bin means never: the discount of an edge is then
-    E[discount ** D], with 0 where its target is not reached. In mean distances, and so in edge_threshold and
-    edge_length_penalty, that bin still counts as many steps as there are bins. False learns means only, as the
-    authors' code does."""
+    """Learn whole distributions of distances, not only means as the authors' code does. Their last bin means never in
+    the discount of an edge, E[discount ** D]; in its mean distance it counts as many steps as there are bins."""
     always_goal: bool = False
     """Always aim at the goal instead of planning (a baseline)."""
     oracle_parts: tuple[OraclePart, ...] = ()
@@ -238,15 +236,13 @@ class HindsightConfig(ReplayConfig):
     pair_endings: float = 0.0
     """Share of the windows of transitions that end with their episode, where rewards and deaths are."""
     pair_rewarded: float = 0.0
-    """Share of these windows that are of episodes whose last step was rewarded, which are rare at first. Without
-    pair_endings it has no effect."""
+    """Share of these that are of episodes whose last step was rewarded, which are rare at first."""
     other_episodes: float = 0.0
     """Share of the further targets that come from other episodes of the same task, where tasks are known."""
     independent_targets: bool = False
-    """With all_pairs, choose windows and targets without looking at what happens in the window: none of the windows at
-    the beginning, more and more of them over the first half of the run, then all. A target that the episode went on to
-    reach tells that its moves were lucky, and a window at its end that the last one was not; where actions have random
-    effects, both mislead. Other_episodes has no effect on these windows. Not in the paper."""
+    """With all_pairs, choose windows and targets without looking at what happens in the window, for a share of them that
+    rises to all over the first half of the run. A target that the episode went on to reach tells that its moves were
+    lucky, a window at its end that the last was not: where actions have random effects, both mislead. Not in the paper."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -267,8 +263,7 @@ class WindowConfig(ReplayConfig):
     window_endings: float = 0.0
     """Share of the windows that end with their episode, where rewards and deaths are."""
     window_rewarded: float = 0.0
-    """Share of these windows that are of episodes whose last step was rewarded, which are rare at first. Without
-    window_episodes and window_endings it has no effect."""
+    """Share of these that are of episodes whose last step was rewarded, which are rare at first."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -191,7 +191,7 @@ class UpdateBatches:
 
     def prepare(self) -> UpdateBatch:
         """The batch of the next update."""
-        core, update = self._core, self._core.updates
+        core, update, settings = self._core, self._core.updates, self.config.learning
         # Sample hindsight transitions (Alg. 1, "time to train"; App. "HER"): by priority, or all pairs.
         samples = core.sample(self.sampler) if isinstance(self.sampler, PrioritizedSampler) else None
         hindsight = Hindsight.of_samples(samples) if samples else Hindsight.of_pairs(self._sample_pairs())
@@ -201,16 +201,12 @@ class UpdateBatches:
         contexts = self._contexts(hindsight) if generate else None
         goals = self._goals(hindsight) if generate and self.config.generator.learned_goal else None
         # Delusion suppression: the same transitions with imagined targets (Alg. 3).
-        if self.config.learning.delusion_scale > 0:
+        if settings.delusion_scale > 0:
             hindsight = self._with_imagined_targets(hindsight)
         # What the target network expects after the transitions (Sec. 3.3).
-        settings = self.config.learning
-        bootstrap = bootstrap_targets(
-            core.target_network.estimators,
-            hindsight,
-            self._frozen.encode,
-            distributions=self.config.planning.distance_distributions,
-        )
+        distributions = self.config.planning.distance_distributions
+        frozen = core.target_network.estimators
+        bootstrap = bootstrap_targets(frozen, hindsight, self._frozen.encode, distributions=distributions)
         if settings.multistep:
             hindsight, bootstrap = extend(hindsight, bootstrap, settings.task_discount)
         leaf, weight = (samples.leaf, torch.from_numpy(samples.weight)) if samples else (None, None)
