@@ -240,9 +240,9 @@ class HindsightConfig(ReplayConfig):
     other_episodes: float = 0.0
     """Share of the further targets that come from other episodes of the same task, where tasks are known."""
     independent_targets: bool = False
-    """With all_pairs, choose windows and targets without looking at what happens in the window, for a share of them that
-    rises to all over the first half of the run. A target that the episode went on to reach tells that its moves were
-    lucky, a window at its end that the last was not: where actions have random effects, both mislead. Not in the paper."""
+    """With all_pairs, choose windows and targets without looking at what happens in the window, for a share that rises
+    to all of them over the first half of the run. A target that the episode went on to reach tells that its moves were
+    lucky, a window at its end that the last was not: where actions have random effects, both mislead."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
