@@ -54,8 +54,8 @@ class NetworkConfig:
     fields: int = 4
     """Local fields that attention selects."""
     linear_scores: bool = False
-    """Score local fields before they are normalised and not after: scores are then linear in the state, and only the
-    selected fields need to be computed. Without spatial_abstraction it has no effect. Not in the paper."""
+    """Score local fields before they are normalised: scores are then linear in the state, and only the selected fields
+    need to be computed. Not in the paper; no effect without spatial_abstraction."""
     partial_width: int = 128
     """Width of the partial state sigma(s)."""
     spatial_abstraction: bool = True
