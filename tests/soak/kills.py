@@ -19,6 +19,7 @@ TRAIN = ("train", "--preset", "debug", "--checkpoint-every", "20", "--evaluate-e
 WARM_UP = ("--steps", "240", "--threads", "1")  # long enough to learn; a fork cannot inherit threads
 SMALL_GENERATOR = ("--generator-width", "4")
 FAST = (
+    *("--linear-scores", "--pair-rewarded", "0.5"),
     *("--flat-description", "--learned-goal", "--scaled-start", "--all-pairs", "--other-episodes", "0.2"),
     *("--hindsight-bound", "--delusion-scale", "0.25", "--training-targets", "random", "--act-with-target-network"),
     *("--match-observations", "--symmetries", "--ema-decay", "0.9"),
@@ -30,8 +31,9 @@ REVISIT = (
 
 WINDOWS = (
     *("--window-episodes", "4", "--window-endings", "0.5", "--return-bound", "--act-with-target-network"),
-    *("--symmetries", "--ema-decay", "0.99"),
+    *("--symmetries", "--ema-decay", "0.99", "--linear-scores", "--window-rewarded", "0.5"),
 )
+SLIP = ("--slip", "0.2", "--no-hindsight-bound", "--independent-targets", "--distance-distributions", "--multistep")
 
 
 class Setting(NamedTuple):
@@ -54,9 +56,7 @@ SETTINGS = {
     "skipper-regen": Setting(("--agent", "skipper-regen", *SMALL_GENERATOR), 1000),
     "skipper-goal": Setting(("--agent", "skipper-goal", *SMALL_GENERATOR), 1000),
     "skipper-regen, revisit penalty": Setting(("--agent", "skipper-regen", *SMALL_GENERATOR, *REVISIT), 1000),
-    "skipper-once, fast, slip": Setting(
-        ("--agent", "skipper-once", *SMALL_GENERATOR, *FAST, "--no-hindsight-bound", "--slip", "0.2"), 1000
-    ),
+    "skipper-once, fast, slip": Setting(("--agent", "skipper-once", *SMALL_GENERATOR, *FAST, *SLIP), 1000),
     "modelfree": Setting(("--agent", "modelfree"), 2000),
     "modelfree, endless tasks": Setting(("--agent", "modelfree", "--tasks", "0", "--symmetries"), 2000),
     "modelfree, windows": Setting(("--agent", "modelfree", *WINDOWS), 2000),
