@@ -24,16 +24,13 @@ class StateEncoder(nn.Module):
         Where cells hold only a few different words, the block's first convolution acts on one-hot words, with their
         vectors folded into its kernel. It then has fewer input channels, and no gradient with respect to its input.
         """
-        index, table = self.embed.index(observation), self.embed.table()
-        used = torch.bincount(index.flatten(), minlength=len(table)).nonzero()[:, 0]  # (V,)
-        if len(used) >= table.shape[1] or not self._can_fold():
+        words, vectors = self.embed.used_words(observation)  # (B, S), (V, width)
+        if len(vectors) >= vectors.shape[1] or not self._can_fold():
             encoded: Tensor = self.mix(self.embed(observation))
             return encoded
-        # Number the used words and encode cells as one-hot vectors of them.
-        number = torch.zeros(len(table), dtype=torch.long)
-        number[used] = torch.arange(len(used))
-        one_hot = functional.embedding(number[index], torch.eye(len(used)))  # (B, W, H, V)
-        vectors = table[used]  # (V, width)
+        # Encode cells as one-hot vectors of the words that occur.
+        cells = torch.from_numpy(words).view(observation.shape[:3])
+        one_hot = functional.embedding(cells, torch.eye(len(vectors)))  # (B, W, H, V)
         # The residual block, with the vectors folded into its first convolution.
         kernel = torch.einsum("ocij,vc->ovij", self.mix.widen.weight, functional.relu(vectors))
         wide = functional.conv2d(one_hot.permute(0, 3, 1, 2), kernel, self.mix.widen.bias, padding=1)

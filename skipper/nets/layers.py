@@ -69,6 +69,14 @@ class BagOfWords(nn.Module):
         index: Array = _cell_index(observation.reshape(B, W * H, C), self._sizes)
         return index
 
+    def used_words(self, observation: Tensor) -> tuple[Array, Tensor]:
+        """The words of observations (B, W, H, C), numbered as they occur, (B, S), and their vectors (V, width)."""
+        index, table = self.cell_index(observation.numpy()), self.table()
+        used = np.flatnonzero(np.bincount(index.ravel(), minlength=len(table)))  # (V,)
+        number = np.zeros(len(table), np.int64)
+        number[used] = np.arange(len(used))
+        return number[index], table[torch.from_numpy(used)]
+
     def forward(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to (B, width, W, H)."""
         return functional.embedding(self.index(observation), self.table()).permute(0, 3, 1, 2)

@@ -197,7 +197,7 @@ def _encode(words, changed, layers, height, narrowed, state):
     Consecutive states are mostly of the same scene and differ in two cells. ``narrowed`` (S + 1, 9, C) holds the
     contributions of cells to the second convolution around them; the last row is for outside, 0.
     """
-    near = _with_neighbours(changed, height)
+    near = with_neighbours(changed, height)
     touched = np.flatnonzero(near)
     hidden, around = np.empty((len(touched), len(layers.bias)), np.float32), _framed(words, height, len(layers.word))
     for row in range(len(touched)):
@@ -208,7 +208,7 @@ def _encode(words, changed, layers, height, narrowed, state):
         old, new = narrowed[touched[row]].reshape(-1), fresh[row]
         for number in range(len(new)):
             old[number] = new[number]
-    for cell in np.flatnonzero(_with_neighbours(near, height)):
+    for cell in np.flatnonzero(with_neighbours(near, height)):
         _sum_around(cell, around, narrowed, layers.word[words[cell]], state[cell])
 
 
@@ -224,7 +224,7 @@ def _framed(cells, height, outside):
 
 
 @kernel
-def _with_neighbours(cells, height):
+def with_neighbours(cells, height):
     """(S,) bool, the true ``cells`` (S,) and the eight around each."""
     width, found = len(cells) // height, np.zeros(len(cells), np.bool_)
     for x in range(width):

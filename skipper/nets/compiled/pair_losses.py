@@ -47,10 +47,8 @@ class _PairLosses(torch.autograd.Function):
         joined = torch.from_numpy(join_pairs(of_source.numpy(), of_target.numpy(), source.numpy(), target.numpy()))
         hidden = torch.addmm(second_bias, joined, second.T).relu_()
         logits = torch.addmm(last_bias, hidden, last.T)
-        if value.ndim == 1:
-            losses, slope = _compare(logits.numpy(), action.numpy(), value.numpy(), support.numpy())
-        else:
-            losses, slope = _compare_histograms(logits.numpy(), action.numpy(), value.numpy())
+        wanted = _two_hot(value.numpy(), support.numpy()) if value.ndim == 1 else value.numpy()
+        losses, slope = _compare(logits.numpy(), action.numpy(), wanted)
         context.save_for_backward(partial, first, second, last, joined, hidden, torch.from_numpy(slope))
         context.endpoints = source.numpy(), target.numpy()
         return torch.from_numpy(losses)
@@ -77,37 +75,23 @@ class _PairLosses(torch.autograd.Function):
 
 
 @kernel
-def _compare(logits, action, target_value, support):
-    """Losses (P,) of the histograms of ``action`` among ``logits`` (P, A * K), and their derivatives (P, A * K).
-
-    The loss is KL(target || histogram), where the target histogram is two-hot around a scalar of ``target_value``.
-    """
-    bins, one = len(support), np.float32(1.0)
-    losses, slope = np.empty(len(action), np.float32), np.zeros_like(logits)
-    for pair in range(len(action)):
-        begin = action[pair] * bins
-        given, derivative = logits[pair, begin : begin + bins], slope[pair, begin : begin + bins]
-        highest, total = given.max(), np.float32(0.0)
-        for atom in range(bins):
-            derivative[atom] = np.exp(given[atom] - highest)
-            total += derivative[atom]
-        for atom in range(bins):
-            derivative[atom] /= total
-        scale = highest + np.log(total)
-        value = min(max(target_value[pair], support[0]), support[-1])
-        right = min(max(np.searchsorted(support, value), 1), bins - 1)
+def _two_hot(values, support):
+    """(P,) scalars to (P, K) histograms with these means, as ``losses.two_hot``."""
+    histogram = np.zeros((len(values), len(support)), np.float32)
+    for pair in range(len(values)):
+        value = min(max(values[pair], support[0]), support[-1])
+        right = min(max(np.searchsorted(support, value), 1), len(support) - 1)
         share = (value - support[right - 1]) / (support[right] - support[right - 1])
-        losses[pair] = 0.0
-        for atom, target in ((right - 1, one - share), (right, share)):
-            derivative[atom] -= target
-            if target != 0.0:
-                losses[pair] += target * (np.log(target) - given[atom] + scale)
-    return losses, slope
+        histogram[pair, right - 1], histogram[pair, right] = np.float32(1.0) - share, share
+    return histogram
 
 
 @kernel
-def _compare_histograms(logits, action, histogram):
-    """As ``_compare``, for target histograms (P, K)."""
+def _compare(logits, action, histogram):
+    """Losses (P,) of the histograms of ``action`` among ``logits`` (P, A * K), and their derivatives (P, A * K).
+
+    The loss is KL(target || prediction), for the target ``histogram`` (P, K).
+    """
     bins = histogram.shape[1]
     losses, slope = np.empty(len(action), np.float32), np.zeros_like(logits)
     for pair in range(len(action)):

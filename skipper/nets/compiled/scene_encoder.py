@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from skipper.nets.compiled import encoder_selector
+from skipper.nets.compiled.encoder_selector import with_neighbours
 from skipper.nets.selector import LocalFieldSelector, PartialStates
 from skipper.runtime.jit import kernel
 from skipper.types import Array
@@ -50,14 +51,9 @@ def partial_states(module: PartialStates, observation: Tensor, scene: Tensor) ->
     assert isinstance(select, LocalFieldSelector)
     block, embed = module.encode.mix, module.encode.embed
     assert block.narrow.bias is not None
-    # Number the words that occur.
-    words, table = embed.cell_index(observation.numpy()), embed.table()  # (M, S), (all words, C)
-    used = np.flatnonzero(np.bincount(words.ravel(), minlength=len(table)))  # (V,)
-    number = np.zeros(len(table), np.int64)
-    number[used] = np.arange(len(used))
-    vectors = table[torch.from_numpy(used)]  # (V, C)
+    words, vectors = embed.used_words(observation)  # (M, S), (V, C)
     # The residual block, with the vectors folded into its first convolution, once for each distinct cell.
-    cells = find_cells(number[words], scene.numpy(), observation.shape[2], len(used))
+    cells = find_cells(words, scene.numpy(), observation.shape[2], len(vectors))
     widened = torch.einsum("ocij,vc->vijo", block.widen.weight, vectors.relu()).flatten(1, 2)  # (V, 9, 2 C)
     narrowed = block.narrow.weight.permute(1, 2, 3, 0).flatten(1)  # (2 C, 9 C)
     own = vectors + block.narrow.bias
@@ -109,43 +105,25 @@ def find_cells(words, scene, height, outside):
     cell, of_hidden = np.empty((number, cells), np.int64), np.empty((number, cells), np.int32)
     hidden_count, count = 0, 0
     first = np.full(scene.max() + 1, -1)
-    changed, near = np.empty(cells, np.bool_), np.empty(cells, np.bool_)
     for state in range(number):
         # Where does this state differ from the first one of its scene?
         base = first[scene[state]]
         if base < 0:
             first[scene[state]] = state
-            changed[:] = True
-            near[:] = True
+            near = np.ones(cells, np.bool_)
         else:
-            changed[:] = words[state] != words[base]
-            _with_neighbours(changed, height, near)
+            near = with_neighbours(words[state] != words[base], height)
             of_hidden[state], cell[state] = of_hidden[base], cell[base]
         # The hidden layer differs there and around it, the encoding around that.
         for place in np.flatnonzero(near):
             of_hidden[state, place] = hidden_count
             _around(place, words[state], width, height, outside, hidden_words[hidden_count])
             hidden_count += 1
-        if base >= 0:
-            changed[:] = near
-            _with_neighbours(changed, height, near)
-        for place in np.flatnonzero(near):
+        for place in np.flatnonzero(with_neighbours(near, height)):
             cell[state, place], word[count] = count, words[state, place]
             _around(place, of_hidden[state], width, height, -1, hidden[count])
             count += 1
     return SceneCells(hidden_words[:hidden_count], hidden[:count], word[:count], cell)
-
-
-@kernel
-def _with_neighbours(cells, height, found):
-    """Fill ``found`` (S,): the true ``cells`` (S,) and the eight around each."""
-    width = len(cells) // height
-    found[:] = False
-    for place in np.flatnonzero(cells):
-        x, y = place // height, place % height
-        for left in range(max(x - 1, 0), min(x + 2, width)):
-            for upper in range(max(y - 1, 0), min(y + 2, height)):
-                found[left * height + upper] = True
 
 
 @kernel

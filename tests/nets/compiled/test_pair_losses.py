@@ -16,6 +16,14 @@ def gradients(losses: torch.Tensor, of: list[torch.Tensor]) -> list[torch.Tensor
     return list(torch.autograd.grad((losses * torch.linspace(-1.0, 2.0, PAIRS)).sum(), of))
 
 
+def assert_equal(found: torch.Tensor, expected: torch.Tensor, learned: list[torch.Tensor]) -> None:
+    """Losses and their gradients with respect to what is ``learned`` are equal, and there are gradients."""
+    torch.testing.assert_close(found, expected)
+    for mine, theirs in zip(gradients(found, learned), gradients(expected, learned), strict=True):
+        assert theirs.abs().max() > 0.1, "nothing is compared"
+        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("support", [distance_support(16), unit_support(5)])
 def test_losses_and_gradients_are_those_of_the_layers(support):
     generator = torch.Generator().manual_seed(0)
@@ -31,11 +39,7 @@ def test_losses_and_gradients_are_those_of_the_layers(support):
     expected = scalar_loss(head(partial[source], partial[target])[torch.arange(len(action)), action], aim, support)
     found = pair_losses(head, partial, source, target, action, aim)
 
-    torch.testing.assert_close(found, expected)
-    learned = [partial, *head.parameters()]
-    for mine, theirs in zip(gradients(found, learned), gradients(expected, learned), strict=True):
-        assert theirs.abs().max() > 0.1, "nothing is compared"
-        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+    assert_equal(found, expected, [partial, *head.parameters()])
 
 
 @pytest.mark.parametrize("bins", [16, 5])
@@ -54,11 +58,7 @@ def test_losses_and_gradients_against_histograms_are_those_of_the_layers(bins):
     expected = histogram_loss(head(partial[source], partial[target])[torch.arange(len(action)), action], aim)
     found = pair_losses(head, partial, source, target, action, aim)
 
-    torch.testing.assert_close(found, expected)
-    learned = [partial, *head.parameters()]
-    for mine, theirs in zip(gradients(found, learned), gradients(expected, learned), strict=True):
-        assert theirs.abs().max() > 0.1, "nothing is compared"
-        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+    assert_equal(found, expected, [partial, *head.parameters()])
 
 
 def test_columns_of_different_lengths_are_refused():
