@@ -341,9 +341,8 @@ class RunConfig:
         if not 0 <= self.seed < 2**63 or self.tasks < 0:
             raise ValueError(f"seed must be 0 to 2**63 - 1 and tasks not negative, got {self.seed} and {self.tasks}")
         if self.replay.capacity <= self.world.max_steps:
-            raise ValueError(
-                f"capacity must exceed an episode's {self.world.max_steps} steps, got {self.replay.capacity}"
-            )
+            needed, given = self.world.max_steps, self.replay.capacity
+            raise ValueError(f"capacity must exceed an episode's {needed} steps, got {given}")
 
     @property
     def network_threads(self) -> int:

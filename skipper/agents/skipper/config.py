@@ -1,5 +1,6 @@
 """Skipper's own settings, its presets and its variants."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from math import ceil, log2
 from typing import Any, Literal, get_args
@@ -145,6 +146,14 @@ STOCHASTIC: dict[str, dict[str, dict[str, Any]]] = {
     }
 }
 
+# What a preset sets grows with the number of cells, where there are more of them than in the paper's grids: as many
+# checkpoints and codes for each cell, and plans of as many more edges as paths are longer. Edges are as local as ever.
+SCALED: dict[str, Callable[[int, float], int]] = {
+    "checkpoints": lambda count, larger: round(count * larger),
+    "sweeps": lambda count, larger: round(count * larger**0.5),
+    "description_bits": lambda bits, larger: bits + ceil(log2(larger)),
+}
+
 # Each variant is one strategy: changes of the planning block. When to plan is the preset's choice for all of them.
 VARIANTS: dict[str, dict[str, Any]] = {
     "skipper-once": {"regenerate": False},
@@ -178,22 +187,10 @@ def _added(name: str, block: str, world: WorldConfig) -> dict[str, Any]:
     """What the preset adds to a block, in this world."""
     slips = {} if world.deterministic else STOCHASTIC.get(name, {})
     values = ADDED[name].get(block, {}) | slips.get(block, {})
-    return values | _scaled(values, world.cells / PAPER_CELLS) if name == "fast" else values
-
-
-def _scaled(values: dict[str, Any], larger: float) -> dict[str, Any]:
-    """Settings that grow with the number of cells, where there are more than in the paper's grids.
-
-    Distances do not: edges are as local as ever.
-    """
-    if larger <= 1.0:
-        return {}
-    rules = {
-        "checkpoints": lambda count: round(count * larger),
-        "sweeps": lambda count: round(count * larger**0.5),  # plans have as many more edges as paths are longer
-        "description_bits": lambda bits: bits + ceil(log2(larger)),  # as many codes for each cell
+    larger = max(1.0, world.cells / PAPER_CELLS)
+    return {
+        setting: SCALED[setting](value, larger) if setting in SCALED else value for setting, value in values.items()
     }
-    return {setting: rule(values[setting]) for setting, rule in rules.items() if setting in values}
 
 
 def as_variant(config: RunConfig, agent: str) -> SkipperConfig:
