@@ -63,13 +63,14 @@ class Layers(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Sizes of the grid and of a field, and the number of selected fields."""
+    """Sizes of the grid and of a field, the number of selected fields, and whether their scores are linear."""
 
     width: int
     height: int
     field_width: int
     field_height: int
     top: int
+    linear: bool
 
 
 class CompiledPartialStates:
@@ -84,10 +85,9 @@ class CompiledPartialStates:
         """(M, W, H, C) integers to sigma(s), (M, D)."""
         words, layers = self._embed.cell_index(observation.numpy()), self._layers
         _, width, height, _ = observation.shape
-        sizes = Sizes(width, height, *self._select.kernel, self._select.top)
+        sizes = Sizes(width, height, *self._select.kernel, self._select.top, self._select.linear)
         partial = np.empty((len(words), len(layers.attention)), np.float32)
-        compute = _partial_states_by_linear_scores if self._select.linear else _partial_states
-        run_parallel(lambda rows: compute(words[rows], layers, sizes, partial[rows]), len(words), BLOCK)
+        run_parallel(lambda rows: _partial_states(words[rows], layers, sizes, partial[rows]), len(words), BLOCK)
         return torch.from_numpy(partial)
 
 
@@ -123,58 +123,33 @@ def _without_mean(outputs: Tensor) -> Tensor:
 
 @kernel
 def _partial_states(words, layers, sizes, partial):
-    """Fill ``partial`` (M, D) with the partial states of ``words`` (M, S)."""
+    """Fill ``partial`` (M, D) with the partial states of ``words`` (M, S).
+
+    Linear scores are known before the fields, so that only the best of these are computed.
+    """
     cells, channels = words.shape[1], layers.word.shape[1]
     number = (sizes.width - sizes.field_width + 1) * (sizes.height - sizes.field_height + 1)
+    computed = sizes.top if sizes.linear else number  # fields of each state
     narrowed, state = np.zeros((cells + 1, 9, channels), np.float32), np.empty((cells, channels), np.float32)
-    patches = np.empty((BLOCK * number, len(layers.fields)), np.float32)
-    fields = np.empty((BLOCK * number, partial.shape[1]), np.float32)
+    patches = np.empty((BLOCK * computed, len(layers.fields)), np.float32)
+    fields = np.empty((BLOCK * computed, partial.shape[1]), np.float32)
+    all_scores, scores = np.empty(number, np.float32), np.empty((BLOCK, computed), np.float32)
     mixed = np.empty((BLOCK, partial.shape[1]), np.float32)
     for begin in range(0, len(words), BLOCK):
         some = words[begin : begin + BLOCK]
         for row in range(len(some)):
             changed = some[row] != some[row - 1] if row > 0 else np.ones(cells, np.bool_)
             _encode(some[row], changed, layers, sizes.height, narrowed, state)
-            _cut(state, sizes, patches[row * number : (row + 1) * number])
-        count = len(some) * number
+            if sizes.linear:
+                _score_linearly(state, sizes, layers.linear_attention, all_scores)
+            for index in range(computed):
+                field = all_scores.argmax() if sizes.linear else index
+                scores[row, index], all_scores[field] = all_scores[field], -np.inf
+                _cut(state.ravel(), field, sizes, patches[row * computed + index])
+        count = len(some) * computed
         np.dot(patches[:count], layers.fields, fields[:count])
         for row in range(len(some)):
-            _mix(fields[row * number : (row + 1) * number], layers, sizes.top, mixed[row])
-        np.dot(mixed[: len(some)], layers.value, partial[begin : begin + BLOCK])
-    _finish(layers, partial)
-
-
-@kernel
-def _partial_states_by_linear_scores(words, layers, sizes, partial):
-    """As ``_partial_states``, computing only the selected fields."""
-    cells, channels = words.shape[1], layers.word.shape[1]
-    number = (sizes.width - sizes.field_width + 1) * (sizes.height - sizes.field_height + 1)
-    narrowed, state = np.zeros((cells + 1, 9, channels), np.float32), np.empty((cells, channels), np.float32)
-    scores, weights = np.empty(number, np.float32), np.empty((BLOCK, sizes.top), np.float32)
-    patches = np.empty((BLOCK * sizes.top, len(layers.fields)), np.float32)
-    fields = np.empty((BLOCK * sizes.top, partial.shape[1]), np.float32)
-    mixed = np.empty((BLOCK, partial.shape[1]), np.float32)
-    for begin in range(0, len(words), BLOCK):
-        some = words[begin : begin + BLOCK]
-        for row in range(len(some)):
-            changed = some[row] != some[row - 1] if row > 0 else np.ones(cells, np.bool_)
-            _encode(some[row], changed, layers, sizes.height, narrowed, state)
-            _score_linearly(state, sizes, layers.linear_attention, scores)
-            highest = scores.max()
-            for rank in range(sizes.top):
-                best = scores.argmax()
-                weights[row, rank] = np.exp(scores[best] - highest)
-                scores[best] = -np.inf
-                _cut_one(state.ravel(), best, sizes, patches[row * sizes.top + rank])
-        count = len(some) * sizes.top
-        np.dot(patches[:count], layers.fields, fields[:count])
-        for row in range(len(some)):
-            mixed[row] = np.float32(0.0)
-            for rank in range(sizes.top):
-                numbers = fields[row * sizes.top + rank]
-                numbers += layers.field_bias
-                mixed[row] += weights[row, rank] * _scale(numbers) * numbers
-            mixed[row] /= weights[row].sum()
+            _mix(fields[row * computed : (row + 1) * computed], scores[row], layers, sizes, mixed[row])
         np.dot(mixed[: len(some)], layers.value, partial[begin : begin + BLOCK])
     _finish(layers, partial)
 
@@ -255,15 +230,7 @@ def _sum_around(cell, around, contributions, own, total):
 
 
 @kernel
-def _cut(state, sizes, patches):
-    """Fill ``patches`` (F, K C) with the local fields of ``state`` (S, C)."""
-    flat = state.ravel()
-    for field in range(len(patches)):
-        _cut_one(flat, field, sizes, patches[field])
-
-
-@kernel
-def _cut_one(flat, field, sizes, patch):
+def _cut(flat, field, sizes, patch):
     """Fill ``patch`` (K C,) with one local field of the state ``flat`` (S C,)."""
     length = len(patch) // sizes.field_width  # of a field's cells with the same x, which are adjacent
     channels, columns = length // sizes.field_height, sizes.height - sizes.field_height + 1
@@ -290,18 +257,22 @@ def _score_linearly(state, sizes, attention, scores):
 
 
 @kernel
-def _mix(fields, layers, top, mixed):
-    """Fill ``mixed`` (D,): the mean of the ``top`` best of ``fields`` (F, D), weighted by attention."""
-    scores, scales = np.empty((2, len(fields)), np.float32)
+def _mix(fields, scores, layers, sizes, mixed):
+    """Fill ``mixed`` (D,): the mean of the best of ``fields`` (F, D), weighted by attention.
+
+    ``scores`` (F,) are given where they are linear, and otherwise filled.
+    """
+    scales = np.empty(len(fields), np.float32)
     for field in range(len(fields)):
         numbers = fields[field]
         for unit in range(len(numbers)):
             numbers[unit] += layers.field_bias[unit]
         scales[field] = _scale(numbers)
-        scores[field] = np.dot(numbers, layers.attention) * scales[field]
+        if not sizes.linear:
+            scores[field] = np.dot(numbers, layers.attention) * scales[field]
     highest, total = scores.max(), np.float32(0.0)
     mixed[:] = np.float32(0.0)
-    for _ in range(top):
+    for _ in range(sizes.top):
         best = scores.argmax()
         weight = np.exp(scores[best] - highest)
         scores[best] = -np.inf
