@@ -107,7 +107,7 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
             "generator_every": 4,
         },
         "planning": {
-            "checkpoints": 30,
+            "checkpoints": 62,
             "prune_vertices": False,
             "cluster_current_state": True,
             "replan": "step",
@@ -136,12 +136,12 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 # Where actions have random effects, an episode bounds nothing and its luck misleads, frequent target updates learn
-# faster, fine graphs steer clear of danger, and to be somewhere again is no mistake.
+# faster, and to be somewhere again is no mistake.
 STOCHASTIC: dict[str, dict[str, dict[str, Any]]] = {
     "fast": {
         "learning": {"hindsight_bound": False, "target_update_every": 2_400, "multistep": True},
         "replay": {"independent_targets": True},
-        "planning": {"checkpoints": 62, "distance_distributions": True},
+        "planning": {"distance_distributions": True},
         "decision": {"revisit_penalty": 0.0},
     }
 }
