@@ -38,7 +38,7 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
     "debug": {},
     "fast": {
         "learning": {
-            "steps_per_update": 15.0,
+            "steps_per_update": 9.0,
             "target_update_every": 2_400,
             "learning_rate": 5e-4,
             "task_discount": 0.95,
