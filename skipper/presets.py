@@ -1,5 +1,8 @@
 """Named blocks of defaults that all agents start from; each agent adds its own."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from skipper.config import EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig, RunConfig
 from skipper.runtime.checks import nearest_name
 
@@ -44,6 +47,8 @@ FAST = RunConfig(
     evaluation=EvaluationConfig(evaluate_every=100_000, evaluation_episodes=50),
 )
 
+Table = Mapping[str, Mapping[str, Mapping[str, Any]]]  # settings by preset, block and name
+
 PRESETS = {"paper": PAPER, "fast": FAST, "debug": DEBUG}
 
 
@@ -52,3 +57,12 @@ def shared_preset(name: str) -> RunConfig:
     if name not in PRESETS:
         raise ValueError(nearest_name("preset", name, PRESETS))
     return PRESETS[name]
+
+
+def added(preset: str, *tables: Table) -> dict[str, dict[str, Any]]:
+    """What tables add to a preset, by block; later ones win."""
+    found: dict[str, dict[str, Any]] = {}
+    for table in tables:
+        for block, settings in table.get(preset, {}).items():
+            found[block] = found.get(block, {}) | dict(settings)
+    return found

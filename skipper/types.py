@@ -227,6 +227,7 @@ class Stage(NamedTuple):
     name: str
     steps: int  # environment steps; the last stage lasts until the run ends
     charged: bool  # whether its steps count towards those of the run
+    learning_starts: int | None = None  # environment steps before its first update; None: the run's setting
 
 
 @runtime_checkable

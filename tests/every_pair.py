@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from skipper.agents.skipper.hindsight import Hindsight
+from skipper.agents.hindsight import Hindsight
 from skipper.envs.lava.tasks import tasks_from_text
 from skipper.replay.all_pairs import NO_PAIR
 

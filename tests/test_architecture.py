@@ -29,9 +29,7 @@ CONFINED = {
     "tyro": {"cli.py", *(path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "commands").glob("*.py"))},
     "ray": {"experiments/execute.py"},
     "numba": {"runtime/jit.py"},
-    "pickle": {
-        "agents/skipper/update_process.py"
-    },  # between a process and the one that it started itself; never from a file
+    "pickle": {"agents/update_process.py"},  # between a process and the one that it started itself; never from a file
     "random": {"benchmarks/plain.py", "benchmarks/world.py"},  # each with a Random of its own
 }
 

@@ -19,6 +19,7 @@ from skipper.replay.windows import Transitions
 from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, EnvironmentSpec, Transition
 
+COUNTERS = ("steps", "updates", "target_updates", "budget")
 TASK_IMAGES = 1021  # images drawn per period; the number of a task selects one of them
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -182,6 +183,14 @@ class LearningCore(Generic[Network]):
         self.images = SymmetricImages(config, spec) if config.learning.symmetries else None
         self.sample_rng = named_rng(config.seed, "sample")
         self.steps = self.updates = self.target_updates = 0
+        self.budget = config.steps
+
+    def begin_stage(self, budget: int) -> None:
+        """Begin anew with what was learned: no stored episodes, and schedules over ``budget`` steps."""
+        self.store.clear()
+        self.steps = self.updates = self.target_updates = 0
+        self.budget = budget
+        self.target_network.load_state_dict(self.network.state_dict())
 
     # Experience
 
@@ -223,8 +232,8 @@ class LearningCore(Generic[Network]):
 
     @property
     def progress(self) -> float:
-        """Share of the run's steps that were made, at most 1."""
-        return min(self.steps / self.config.steps, 1.0)
+        """Share of the steps of the run, or of its current stage, that were made, at most 1."""
+        return min(self.steps / self.budget, 1.0)
 
     @property
     def network(self) -> Network:
@@ -240,7 +249,7 @@ class LearningCore(Generic[Network]):
 
     def state_dict(self) -> dict[str, Any]:
         """Networks, optimizer, episodes, random stream and counters."""
-        counters = {"steps": self.steps, "updates": self.updates, "target_updates": self.target_updates}
+        counters = {name: getattr(self, name) for name in COUNTERS}
         return self.online.state_dict() | {
             "target_network": module_state(self.target_network),
             "store": self.store.state_dict(),
@@ -256,6 +265,5 @@ class LearningCore(Generic[Network]):
         self.store.load_state_dict(state["store"])
         self._building.load_state_dict(state["building"])
         self.sample_rng.bit_generator.state = state["sample_rng"]
-        counters = state["counters"]
-        self.steps, self.updates = counters["steps"], counters["updates"]
-        self.target_updates = counters["target_updates"]
+        for name in COUNTERS:
+            setattr(self, name, state["counters"].get(name, getattr(self, name)))  # older runs have no budget

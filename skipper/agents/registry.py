@@ -7,6 +7,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skipper.agents.baselines import OptimalAgent, RandomAgent
+from skipper.agents.leap.config import VARIANTS as LEAP_VARIANTS
+from skipper.agents.leap.config import LeapConfig, leap_preset
+from skipper.agents.leap.config import check as check_leap
 from skipper.agents.modelfree.config import ModelFreeConfig, modelfree_preset
 from skipper.agents.skipper.config import VARIANTS, SkipperConfig, about, as_variant, check, skipper_preset
 from skipper.config import RunConfig, WorldConfig
@@ -61,9 +64,18 @@ def _load_skipper() -> Builders:
     return Builders(SkipperAgent, play_skipper)
 
 
+def _load_leap() -> Builders:
+    from skipper.agents.leap.agent import LeapAgent
+    from skipper.agents.leap.policy import play_leap
+
+    return Builders(LeapAgent, play_leap)
+
+
+_LEAP = AgentKind(LeapConfig, leap_preset, _load_leap, check=check_leap)
 _SKIPPER = AgentKind(SkipperConfig, skipper_preset, _load_skipper, as_variant, check, about)
 KINDS: dict[str, AgentKind] = {
     "modelfree": AgentKind(ModelFreeConfig, modelfree_preset, _load_modelfree),
+    **dict.fromkeys(LEAP_VARIANTS, _LEAP),
     **{name: _SKIPPER for name in VARIANTS if name != "skipper-oracle"},
 }
 

@@ -1,4 +1,4 @@
-"""Errors of a trained Skipper's estimates, walks, plans and generator, measured against ground truth."""
+"""Errors of a trained agent's estimates, walks, plans and generator, measured against ground truth."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from skipper.agents.leap.policy import LeapActor, LeapPolicy
+from skipper.agents.leap.subgoals import Chains
+from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.agents.skipper.vertices import merge_vertices
 from skipper.config import PlanningConfig
@@ -19,6 +22,9 @@ from skipper.types import CURRENT, Array, Edges, Oracle, oracle_of, scene_of
 
 FARTHEST = 16  # true distances of at least this many steps are reported together
 TASKS = 16  # tasks that edges, walks and the generator are measured on
+
+
+PlanningPolicy = SkipperPolicy | LeapPolicy
 
 
 def mean(values: Array) -> float | None:
@@ -45,7 +51,7 @@ def random_starts(truth: TaskTruth, rows: Array, rng: np.random.Generator) -> Ar
 
 
 def estimate_truth(
-    policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator, states: int = 24
+    policy: PlanningPolicy, truth: TaskTruth, rng: np.random.Generator, states: int = 24
 ) -> dict[str, Any]:
     """Absolute errors of the edges from random reachable states of every task to random free ones, by true distance.
 
@@ -71,9 +77,7 @@ def estimate_truth(
     sources[:, -1] = False
     counted = (true.distance > 0) & sources[:, :, None]
     # Truncate, and compare.
-    farthest = float(policy.config.network.bins)
-    distributions = policy.config.planning.distance_distributions
-    least = 0.0 if distributions else policy.config.learning.task_discount**farthest
+    farthest, least = float(policy.config.network.bins), float(policy.network.heads().discounts[-1])
     distances = (np.minimum(edges.distance, farthest) for edges in (learned, true))
     discounts = (np.maximum(edges.discount, least) for edges in (learned, true))
     return by_distance(
@@ -84,7 +88,7 @@ def estimate_truth(
     )
 
 
-def walk_truth(policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator, targets: int = 4) -> dict[str, Any]:
+def walk_truth(policy: PlanningPolicy, truth: TaskTruth, rng: np.random.Generator, targets: int = 4) -> dict[str, Any]:
     """Failures and detours of the checkpoint policy from every state to random reachable ones, by true distance.
 
     Exact, also where actions have random effects. A walk fails if it does not reach its target within an episode's
@@ -157,16 +161,46 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
         }
 
 
-def plans_of(actor: SkipperActor, family: Family, tasks: TaskSet, seed: int) -> Iterator[ProxyProblem]:
-    """All problems that are solved in one episode of every task."""
+def chain_truth(chains: Chains, oracle: Oracle, discount: float, farthest: float) -> dict[str, Array]:
+    """As ``plan_truth``, for chains of subgoals: their segments are the edges."""
+    true = Edges(*oracle.edges(chains.state, discount))
+    first, rows = np.arange(chains.distance.shape[1]), np.arange(len(chains.state))
+    delusional = np.isinf(true.distance[:, CURRENT])  # (B, M + 2)
+    edges = np.isinf(true.distance[:, first, first + 1]) & ~true.terminal[:, :-1]  # (B, M + 1)
+    error = farthest - np.minimum(chains.distance, farthest)
+
+    def mean_error(which: Array) -> Array:
+        total: Array = np.where(which, error, 0.0).sum(-1)
+        return total / which.sum(-1)
+
+    with np.errstate(invalid="ignore"):
+        return {
+            "delusional_vertices": delusional[:, 1:-1].mean(-1),
+            "delusional_target": delusional[rows, chains.target].astype(float),
+            "delusional_edge_error": mean_error(edges),
+            "edge_error_from_delusional": mean_error(edges & delusional[:, :-1]),
+            "edge_error_to_delusional": mean_error(edges & delusional[:, 1:]),
+            "optimal_target": np.full(len(rows), np.nan),
+            "no_target": np.zeros(len(rows)),
+        }
+
+
+def plans_of(actor: SkipperActor | LeapActor, family: Family, tasks: TaskSet, seed: int) -> Iterator[dict[str, Array]]:
+    """What is wrong with all plans that are made in one episode of every task."""
+    config, oracle = actor.policy.config, oracle_of(actor.policy.spec)
+    discount = config.learning.task_discount
     for moment in rollout(actor, family, tasks, seed):
-        if isinstance(moment.decision.plan, ProxyProblem):
-            yield moment.decision.plan
+        plan = moment.decision.plan
+        if isinstance(plan, ProxyProblem):
+            assert isinstance(config, SkipperConfig)
+            yield plan_truth(plan, oracle, config.planning, discount)
+        elif isinstance(plan, Chains):
+            yield chain_truth(plan, oracle, discount, float(config.network.bins))
 
 
 @torch.no_grad()
 def generator_truth(
-    policy: SkipperPolicy, truth: TaskTruth, rng: np.random.Generator, states: int = 8
+    policy: PlanningPolicy, truth: TaskTruth, rng: np.random.Generator, states: int = 8
 ) -> dict[str, Any]:
     """Accuracy of reconstructed agents' cells, and how many different and how many reachable cells all codes name.
 
@@ -194,15 +228,13 @@ def generator_truth(
     }
 
 
-def measure_truth(actor: SkipperActor, family: Family, tasks: TaskSet, seed: int) -> dict[str, Any]:
+def measure_truth(actor: SkipperActor | LeapActor, family: Family, tasks: TaskSet, seed: int) -> dict[str, Any]:
     """All of the above: the plans of one episode of every task, the rest on some of the tasks."""
     policy, rng = actor.policy, np.random.default_rng(seed)
     truth = family.truth(tasks.subset(np.arange(min(len(tasks), TASKS))))
     if truth is None:
         raise ValueError(f"the environment {family.name!r} offers no ground truth to compare with")
-    discount, oracle = policy.config.learning.task_discount, oracle_of(policy.spec)
-    problems = plans_of(actor, family, tasks, seed)
-    plans = [plan_truth(problem, oracle, policy.config.planning, discount) for problem in problems]
+    plans = list(plans_of(actor, family, tasks, seed))
     joined = {name: np.concatenate([plan[name] for plan in plans]) for name in plans[0]} if plans else {}
     return {
         "edges": estimate_truth(policy, truth, rng),

@@ -1,17 +1,20 @@
 """What limits a trained agent: ground truth replaces one learned part at a time (paper, App. "Accuracy")."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from skipper.agents.leap.config import LeapConfig, LeapOraclePart
+from skipper.agents.leap.policy import LeapActor
+from skipper.agents.registry import kind_of
 from skipper.agents.skipper.config import SkipperConfig
-from skipper.agents.skipper.policy import SkipperActor, play_skipper
+from skipper.agents.skipper.policy import SkipperActor
 from skipper.analysis.oracle_metrics import measure_truth
 from skipper.config import OraclePart, RunConfig
 from skipper.envs.registry import TaskSet, find_family
 from skipper.training.evaluate import Summary, play, summarise
+from skipper.training.load import with_settings
 from skipper.training.run_folder import read_config, read_weights
 from skipper.training.settings import supported
 from skipper.types import Array
@@ -30,31 +33,33 @@ REPLACED: dict[str, tuple[OraclePart, ...]] = {
 
 
 class AgentWithOracle:
-    """A trained Skipper whose planning can be changed, and parts of which ground truth can replace."""
+    """A trained agent whose planning can be changed, and parts of which ground truth can replace."""
 
     def __init__(self, config: RunConfig, weights: dict[str, Array], world: Any) -> None:
-        if not isinstance(config, SkipperConfig):
+        if not isinstance(config, SkipperConfig | LeapConfig):
             raise ValueError(f"{config.agent!r} does not plan, so it has no parts to replace")
         self.family = find_family(config.env)
         self._spec, self._weights = self.family.spec(world), weights
-        used, _ = supported(config, self._spec)
-        assert isinstance(used, SkipperConfig)
-        self._config = used
+        self._config, _ = supported(config, self._spec)
+        known = get_args(LeapOraclePart if isinstance(config, LeapConfig) else OraclePart)
+        self.replaceable = {name: parts for name, parts in REPLACED.items() if set(parts) <= set(known)}
 
-    def with_oracle(self, parts: tuple[OraclePart, ...], seed: int) -> SkipperActor:
+    def with_oracle(self, parts: tuple[OraclePart, ...], seed: int) -> SkipperActor | LeapActor:
         """The agent with ground truth in place of ``parts``, and a new random stream.
 
         True vertices are matched by observations, not by learned descriptions.
         """
         if self._spec.oracle is None:
             raise ValueError(f"the environment {self.family.name!r} offers no ground truth to compare with")
-        matched = {"match_observations": True} if "vertices" in parts else {}
-        return self.with_planning(seed, oracle_parts=parts, **matched)
+        described = isinstance(self._config, SkipperConfig) and "vertices" in parts
+        return self.with_planning(seed, oracle_parts=parts, **({"match_observations": True} if described else {}))
 
-    def with_planning(self, seed: int, **changes: Any) -> SkipperActor:
+    def with_planning(self, seed: int, **changes: Any) -> SkipperActor | LeapActor:
         """The agent with other planning settings, and a new random stream."""
-        config = replace(self._config, planning=replace(self._config.planning, **changes))
-        return play_skipper(config, self._spec, self._weights, np.random.default_rng(seed))
+        config = with_settings(self._config, changes)
+        agent = kind_of(config).load().play(config, self._spec, self._weights, np.random.default_rng(seed))
+        assert isinstance(agent, SkipperActor | LeapActor)
+        return agent
 
 
 def load_with_oracle(path: Path, world: Any = None) -> AgentWithOracle:
@@ -70,7 +75,7 @@ def substitute(agent: AgentWithOracle, sets: dict[str, TaskSet], seed: int) -> d
             level: summarise(play(agent.with_oracle(parts, seed), agent.family, tasks, seed))
             for level, tasks in sets.items()
         }
-        for name, parts in REPLACED.items()
+        for name, parts in agent.replaceable.items()
     }
 
 

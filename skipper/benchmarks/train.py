@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.agents.skipper.update_process import UpdaterProcess
+from skipper.agents.update_process import UpdaterProcess
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.update import matmul_gflops, training_loop
 from skipper.config import RunConfig

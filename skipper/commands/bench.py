@@ -79,14 +79,16 @@ class BenchTrain:
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """Measure planning: milliseconds per proxy problem, alone and in batches of 64, in total and by part."""
+    """Measure planning: milliseconds per plan, alone and in batches of 64, in total and by part."""
 
     run_folder: OptionalRunArgument = None
     """Folder of a trained agent that plans; without one, an untrained agent of the preset does."""
+    agent: str = "skipper-regen"
+    """The agent, where no run is given."""
     preset: str = "paper"
-    """Preset of networks and vertices of an untrained agent."""
+    """Preset of networks and plans of an untrained agent."""
     seconds: float = 3.0
-    """Time spent on each of the eleven measurements."""
+    """Time spent on each of up to eleven measurements."""
     json: bool = False
     """Print one JSON object instead of the table."""
 
@@ -94,7 +96,7 @@ class BenchPlan:
         """Print the measurements."""
         from skipper.benchmarks.plan import bench_plan, trained, untrained
 
-        policy = trained(self.run_folder) if self.run_folder else untrained(configure(self.preset, "skipper-regen"))
+        policy = trained(self.run_folder) if self.run_folder else untrained(configure(self.preset, self.agent))
         show_measurements(bench_plan(policy, self.seconds), self.json)
 
 

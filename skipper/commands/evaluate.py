@@ -129,7 +129,8 @@ class Evaluate:
         about |= {"seed": config.seed, "tasks": config.tasks, "steps": step, "weights": digest}
         about["settings"] = content_hash(replace(read_config(run), seed=0, threads=1))
         about |= vars(config.decision)
-        if (planning := getattr(config, "planning", None)) is not None and not planning.always_goal:
+        planning: Any = getattr(config, "planning", None)
+        if hasattr(planning, "replan") and not planning.always_goal:
             about["replan"] = planning.replan
         return Played(about, play_sets(loaded.agent, family, sets, self.seed))
 

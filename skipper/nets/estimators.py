@@ -1,19 +1,20 @@
-"""Edge estimation and the checkpoint policy: four heads on partial states (Sec. 3.3); and all that Skipper learns."""
+"""Edge estimation and the checkpoint policy: four heads on partial states (Sec. 3.3); and all that agents learn."""
 
+from copy import copy
 from typing import Protocol
 
 from torch import Tensor, nn
 
 from skipper.config import GeneratorConfig, LearningConfig, NetworkConfig, PlanningConfig
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
-from skipper.nets.heads import PairwiseHead, distance_support, unit_support
+from skipper.nets.heads import Heads, PairwiseHead, discount_support, distance_support, unit_support
 from skipper.nets.layers import mlp
 from skipper.nets.selector import PartialStates
 from skipper.types import EnvironmentSpec
 
 
-class PlannerConfig(Protocol):
-    """The blocks that networks with a checkpoint generator and plans over checkpoints need of a run."""
+class GeneratingConfig(Protocol):
+    """The blocks that networks with a checkpoint generator need of a run."""
 
     @property
     def network(self) -> NetworkConfig:
@@ -24,12 +25,28 @@ class PlannerConfig(Protocol):
         """The checkpoint generator."""
 
     @property
+    def learning(self) -> LearningConfig:
+        """Optimisation, of which plans need the discount."""
+
+
+class PlannerConfig(GeneratingConfig, Protocol):
+    """The blocks that networks need which annotate proxy problems."""
+
+    @property
     def planning(self) -> PlanningConfig:
         """Proxy problems."""
 
-    @property
-    def learning(self) -> LearningConfig:
-        """Optimisation, of which plans need the discount."""
+
+def pairwise_head(config: NetworkConfig, actions: int, support: Tensor, worst: int) -> PairwiseHead:
+    """A head on pairs of partial states; ``worst`` is the bin that pessimistic heads start with."""
+    return PairwiseHead(
+        config.partial_width,
+        hidden=config.hidden,
+        actions=actions,
+        support=support,
+        favoured=worst if config.pessimistic_heads else None,
+        scaled=config.scaled_start,
+    )
 
 
 class EstimatorNetwork(nn.Module):
@@ -38,20 +55,9 @@ class EstimatorNetwork(nn.Module):
     def __init__(self, config: NetworkConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
         self.partial = PartialStates(config, spec)
-
-        def head(support: Tensor, worst: int) -> PairwiseHead:
-            return PairwiseHead(
-                config.partial_width,
-                hidden=config.hidden,
-                actions=spec.actions,
-                support=support,
-                favoured=worst if config.pessimistic_heads else None,
-                scaled=config.scaled_start,
-            )
-
-        self.value = head(unit_support(config.bins), 0)
-        self.reward = head(unit_support(config.bins), 0)
-        self.distance = head(distance_support(config.bins), -1)
+        self.value = pairwise_head(config, spec.actions, unit_support(config.bins), 0)
+        self.reward = pairwise_head(config, spec.actions, unit_support(config.bins), 0)
+        self.distance = pairwise_head(config, spec.actions, distance_support(config.bins), -1)
         self.terminal = mlp(config.partial_width, config.hidden, 2, scaled=config.scaled_start)
 
 
@@ -63,3 +69,42 @@ class SkipperNetwork(nn.Module):
         self.estimators = EstimatorNetwork(config.network, spec)
         self.generator = CheckpointGenerator(config.generator, spec)
         self.goal = GoalGenerator(config.generator, spec) if config.generator.learned_goal else None
+        never = config.planning.distance_distributions
+        self._discounts = discount_support(config.network.bins, config.learning.task_discount, never=never)
+
+    def heads(self) -> Heads:
+        """What annotates edges."""
+        estimators = self.estimators
+        return Heads(estimators.value, estimators.distance, estimators.reward, estimators.terminal, self._discounts)
+
+
+class DistanceNetwork(nn.Module):
+    """Partial states, and two heads on them: distances of pairs, and whether a state is terminal (LEAP)."""
+
+    def __init__(self, config: NetworkConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        self.partial = PartialStates(config, spec)
+        self.distance = pairwise_head(config, spec.actions, distance_support(config.bins), -1)
+        self.terminal = mlp(config.partial_width, config.hidden, 2, scaled=config.scaled_start)
+
+
+class LeapNetwork(nn.Module):
+    """Everything that LEAP learns: distances and the generator of subgoals."""
+
+    def __init__(self, config: GeneratingConfig, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        self.estimators = DistanceNetwork(config.network, spec)
+        self.generator = CheckpointGenerator(config.generator, spec)
+        self._discounts = discount_support(config.network.bins, config.learning.task_discount)
+
+    def heads(self) -> Heads:
+        """What annotates segments. The policy takes the action of least distance, so nearness is its value."""
+        estimators = self.estimators
+        return Heads(nearness(estimators.distance), estimators.distance, None, estimators.terminal, self._discounts)
+
+
+def nearness(distance: PairwiseHead) -> PairwiseHead:
+    """The same histograms over another support: 1 for a distance of one step, evenly down to 0 for the longest."""
+    head = copy(distance)  # shares its layers
+    head._buffers = {"support": unit_support(len(distance.support)).flip(0)}
+    return head

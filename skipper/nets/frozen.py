@@ -12,16 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from skipper.config import PlanningConfig
 from skipper.nets.compiled import fuser, heads
 from skipper.nets.compiled.fuser import CompiledFuser
 from skipper.nets.compiled.heads import CompiledHeads
 from skipper.nets.compiled.incremental_fuser import IncrementalFuser
 from skipper.nets.edge_cache import EdgeCache, StateEstimates
 from skipper.nets.ensemble import SymmetryEnsemble
-from skipper.nets.estimators import PlannerConfig, SkipperNetwork
+from skipper.nets.estimators import GeneratingConfig, LeapNetwork, SkipperNetwork
 from skipper.nets.frozen_encoder import Encode, FrozenEncoder, WeightsWatch
 from skipper.nets.generator import CheckpointGenerator
-from skipper.nets.heads import Heads, PairEstimates, PlainHeads, discount_support
+from skipper.nets.heads import PairEstimates, PlainHeads
 from skipper.nets.layers import observations_tensor
 from skipper.runtime.hashing import content_hashes
 from skipper.types import Array, EnvironmentSpec, LazyEdges, Vertices
@@ -60,37 +61,36 @@ class DescriptionCache:
 
 
 class FrozenNetwork:
-    """The functions of a SkipperNetwork without gradients; all of them follow the network when its weights change."""
+    """The functions of a network without gradients; all of them follow the network when its weights change."""
 
     def __init__(
         self,
-        network: SkipperNetwork,
-        config: PlannerConfig,
+        network: SkipperNetwork | LeapNetwork,
+        config: GeneratingConfig,
         spec: EnvironmentSpec,
         *,
         caching: bool = True,
-        edge_cache: bool = False,
+        plans: PlanningConfig | None = None,
         ensemble: int = 1,
     ) -> None:
-        """``caching`` pays unless weights change between two decisions; ``edge_cache`` pays for frequent plans.
+        """``caching`` pays unless weights change between two decisions.
 
-        Estimates of states and edges are means over an ``ensemble`` of symmetric images. Weights may change later, but
-        modules must not be replaced.
+        With ``plans``, edges are cached for frequent plans of this kind. Estimates of states and edges are means over
+        an ``ensemble`` of symmetric images. Weights may change later, but modules must not be replaced.
         """
         self.network, self._config, self._spec, self._caching = network, config, spec, caching
         self._ensemble = SymmetryEnsemble(spec.symmetries, ensemble)
-        estimators, planning = network.estimators, config.planning
-        self._modules = Heads(estimators.value, estimators.distance, estimators.reward, estimators.terminal)
+        self._modules = network.heads()
         self._compiled_heads = heads.supports(self._modules)
         self._compiled_fuser = fuser.supports(network.generator)
         # The cache has no edges from states that the learned head calls terminal.
-        learned = not {"edges", "terminal"} & set(planning.oracle_parts)
-        self._caches_edges = edge_cache and learned and spec.scene is not None
+        learned = plans is not None and not {"edges", "terminal"} & set(plans.oracle_parts)
+        self._plans = plans if learned and spec.scene is not None else None
         # A new scene costs the logits of all codes, which pays where many of them are soon needed again.
-        frequent = planning.regenerate and 4 * planning.checkpoints >= 2**network.generator.bits
-        self._incremental = self._caches_edges and frequent and self._compiled_fuser
+        again = 4 * self._plans.checkpoints if self._plans and self._plans.regenerate else 0
+        self._incremental = self._compiled_fuser and again >= 2**network.generator.bits
         width = config.network.partial_width
-        self._encoder = FrozenEncoder(estimators.partial, width, caching=caching, images=ensemble)
+        self._encoder = FrozenEncoder(network.estimators.partial, width, caching=caching, images=ensemble)
         self._descriptions = DescriptionCache()
         self._watch = WeightsWatch(network)
         self._forget()
@@ -179,28 +179,25 @@ class FrozenNetwork:
     def _pair_estimates(self) -> "_Estimates":
         if self._estimates is None:
             names = np.ascontiguousarray(self._ensemble.names(self._spec.actions), np.int64)
-            network = self._config.network
-            discounts = discount_support(
-                network.bins, self._config.learning.task_discount, never=self._config.planning.distance_distributions
-            )
-            pairs: PairEstimates = PlainHeads(self._modules, discounts, names, network.partial_width)
+            pairs: PairEstimates = PlainHeads(self._modules, names, self._config.network.partial_width)
             if self._compiled_heads:
-                pairs = CompiledHeads(self._modules, discounts, names)
+                pairs = CompiledHeads(self._modules, names)
             self._estimates = _Estimates(self.encode, pairs, self._ensemble)
         return self._estimates
 
     def _pages(self) -> EdgeCache:
         if self._edge_cache is None:
             assert self._spec.scene is not None
+            assert self._plans is not None
             # Room for all imagined states, those of an episode, and the goal.
             slots = 2**self.network.generator.bits + self._spec.longest + 2
             # Edges into the current state are always pruned, but clustering needs their distances.
-            into_current = self._config.planning.prune_vertices
+            into_current = self._plans.prune_vertices
             self._edge_cache = EdgeCache(self._pair_estimates(), self._spec.scene, slots, into_current=into_current)
         return self._edge_cache
 
     def _has_pages(self, environments: Array, vertices: int) -> bool:
-        return self._caches_edges and self._pages().fits(environments, vertices)
+        return self._plans is not None and self._pages().fits(environments, vertices)
 
     # Saving
 

@@ -116,12 +116,13 @@ def join_pairs(of_source, of_target, source, target):
 
 
 class Heads(NamedTuple):
-    """The four heads that annotate proxy problems."""
+    """The heads that annotate pairs of states."""
 
     value: PairwiseHead
     distance: PairwiseHead
-    reward: PairwiseHead
+    reward: PairwiseHead | None  # None where plans need no rewards
     terminal: nn.Module  # partial states (M, D) to logits (M, 2)
+    discounts: Tensor  # (K,) of distances
 
 
 class PairEstimates(Protocol):
@@ -150,13 +151,9 @@ class PairEstimates(Protocol):
 class PlainHeads:
     """Pair estimates from the modules themselves; features are the partial states."""
 
-    def __init__(self, heads: Heads, discounts: Tensor, names: Array, width: int) -> None:
-        """``discounts`` (K,) are those of distances, ``names`` (V, A) the names of actions in the symmetric images.
-
-        Partial states have ``width`` numbers.
-        """
+    def __init__(self, heads: Heads, names: Array, width: int) -> None:
+        """``names`` (V, A) are those of actions in the symmetric images; partial states have ``width`` numbers."""
         self._heads, self._names = heads, torch.from_numpy(names)
-        self._discounts = discounts
         self.feature_shape = len(names), width
 
     @torch.no_grad()
@@ -174,11 +171,12 @@ class PlainHeads:
         pairs, head = (features, source, target), self._heads.distance
         action = self._expect(self._heads.value, *pairs).argmax(-1)
         distance = _take(self._expect(head, *pairs), action)
-        discount = _take(self._expect(head, *pairs, self._discounts), action)
+        discount = _take(self._expect(head, *pairs, self._heads.discounts), action)
         return action.numpy(), distance.numpy(), discount.numpy()
 
     def rewards(self, features: Array, source: Array, target: Array, action: Array) -> Array:
         """As in ``PairEstimates``."""
+        assert self._heads.reward is not None
         return _take(self._expect(self._heads.reward, features, source, target), torch.from_numpy(action)).numpy()
 
     @torch.no_grad()

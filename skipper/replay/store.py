@@ -122,6 +122,12 @@ class EpisodeStore:
         self._oldest = (number + 1) % self.max_episodes
         self._count -= 1
 
+    def clear(self) -> None:
+        """Evict all episodes."""
+        while self._count:
+            self._evict()
+        self._oldest = self._head = self._used_slots = self.used_numbers = 0
+
     # Reading
 
     def observations(self, slots: Array) -> Array:

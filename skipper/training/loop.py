@@ -38,7 +38,7 @@ class Loop:
         if not self.stages[-1].charged:
             raise ValueError("the steps of the last stage must be charged, or the run would never end")
         self.step = self.uncharged = self.updates = 0
-        self.stage = self._stage_steps = 0  # index of the stage, and environment steps in it
+        self.stage = self._stage_steps = self._stage_updates = 0  # index of the stage, and what was done in it
         self.outcomes = {"episodes": 0, "successes": 0}  # since they were last taken
         observation, info = envs.reset(seed=seed)
         self._timestep = TimeStep(observation, info["goal"], np.ones(envs.num_envs, bool))
@@ -69,7 +69,7 @@ class Loop:
     def _begin_stage_when_due(self) -> None:
         """Begin the first stage, or the next one when the budget of the current one is used up."""
         while self._stage_steps >= self.stages[self.stage].steps and self.stage + 1 < len(self.stages):
-            self.stage, self._stage_steps = self.stage + 1, 0
+            self.stage, self._stage_steps, self._stage_updates = self.stage + 1, 0, 0
         if self._stage_steps == 0 and isinstance(self.learner, StagedLearner):
             self.learner.begin_stage(self.stages[self.stage].name)
 
@@ -83,11 +83,14 @@ class Loop:
         self.outcomes["successes"] += successes
 
     def _learn(self) -> list[Mapping[str, float]]:
-        due = int(max(self.all_steps - self.config.learning_starts, 0) / self.config.steps_per_update)
+        starts = self.stages[self.stage].learning_starts
+        starts = self.config.learning_starts if starts is None else starts
+        due = int(max(self._stage_steps - starts, 0) / self.config.steps_per_update)
         metrics = []
-        while self.updates < due and self.learner.ready():
+        while self._stage_updates < due and self.learner.ready():
             metrics.append(self.learner.learn())
             self.updates += 1
+            self._stage_updates += 1
         return metrics
 
     def take_outcomes(self) -> dict[str, int]:
@@ -104,7 +107,7 @@ class Loop:
             "step": self.step,
             "uncharged": self.uncharged,
             "updates": self.updates,
-            "stage": {"index": self.stage, "steps": self._stage_steps},
+            "stage": {"index": self.stage, "steps": self._stage_steps, "updates": self._stage_updates},
             "outcomes": dict(self.outcomes),
         }
 
@@ -114,5 +117,7 @@ class Loop:
         self.envs.load_state_dict(state["envs"])
         self._timestep = TimeStep(**state["timestep"])
         self.step, self.uncharged, self.updates = state["step"], state["uncharged"], state["updates"]
-        self.stage, self._stage_steps = state["stage"]["index"], state["stage"]["steps"]
+        stage = state["stage"]
+        self.stage, self._stage_steps = stage["index"], stage["steps"]
+        self._stage_updates = stage.get("updates", self.updates)  # older runs had one stage
         self.outcomes = dict(state["outcomes"])

@@ -57,7 +57,7 @@ def assert_moves_are_true(before: np.ndarray, action: np.ndarray, after: np.ndar
 
 
 def test_images_of_pairs_are_transitions_of_symmetric_tasks(with_all_pairs):
-    original = with_all_pairs._batches.sampler.sample(np.random.default_rng(0))
+    original = with_all_pairs._batches.draw.sampler.sample(np.random.default_rng(0))
     images = [SymmetricImages(CONFIG, SPEC).of_pairs(original, period) for period in range(8)]
     assert any((pairs.observation != original.observation).any() for pairs in images)
     for pairs in images:
@@ -67,7 +67,7 @@ def test_images_of_pairs_are_transitions_of_symmetric_tasks(with_all_pairs):
 
 
 def test_images_of_samples_are_transitions_of_symmetric_tasks(by_priority):
-    original = by_priority._batches.sampler.sample(64, 0.5, np.random.default_rng(0))
+    original = by_priority._batches.draw.sampler.sample(64, 0.5, np.random.default_rng(0))
     samples = SymmetricImages(CONFIG, SPEC).of_samples(original, np.random.default_rng(1))
     assert 0.5 < (samples.observation != original.observation).any((1, 2, 3)).mean() < 1.0
     assert_moves_are_true(samples.observation, samples.action, samples.next_observation)
@@ -75,7 +75,7 @@ def test_images_of_samples_are_transitions_of_symmetric_tasks(by_priority):
 
 def test_a_task_keeps_its_image_until_the_next_period_and_all_images_occur(with_all_pairs):
     images, counts = SymmetricImages(CONFIG, SPEC), np.zeros(8)
-    pairs = with_all_pairs._batches.sampler.sample(np.random.default_rng(0))
+    pairs = with_all_pairs._batches.draw.sampler.sample(np.random.default_rng(0))
     shown = {period: images.of_pairs(pairs, period).observation for period in range(64)}
     assert (shown[3] == images.of_pairs(pairs, 3).observation).all()
     for observation in shown.values():

@@ -182,10 +182,10 @@ def test_generators_are_measured():
 def test_all_plans_of_an_episode_are_seen_and_watching_changes_nothing():
     quiet, watched = (SkipperActor(policy(oracle_parts=("edges", "policy")), epsilon=0.0) for _ in range(2))
     plans = list(plans_of(quiet, LAVA, TASKS, seed=0))
-    assert len(plans[0].target) == 4
+    assert len(plans[0]["no_target"]) == 4
     before = watched.policy.rng.bit_generator.state
     found = measure_truth(watched, LAVA, TASKS, seed=0)
-    assert found["plans"]["plans"] == sum(len(plan.target) for plan in plans)
+    assert found["plans"]["plans"] == sum(len(plan["no_target"]) for plan in plans)
     assert found["plans"]["optimal_target"] == 1.0
     assert found["plans"]["delusional_target"] == 0.0
     quiet_state, watched_state = (actor.policy.rng.bit_generator.state for actor in (quiet, watched))

@@ -116,7 +116,7 @@ def assert_all_right(frozen: FrozenNetwork) -> None:
 SETTINGS = {
     "online": {"caching": False},
     "training": {},
-    "evaluation": {"edge_cache": True},
+    "evaluation": {"plans": CONFIG.planning},
 }
 
 
@@ -192,7 +192,7 @@ def test_the_changes_of_this_test_matter(part):
 
 def test_without_spatial_abstraction_the_module_encodes():
     config = replace(CONFIG, network=replace(CONFIG.network, spatial_abstraction=False))
-    assert_all_right(FrozenNetwork(network(config), config, SPEC, edge_cache=True))
+    assert_all_right(FrozenNetwork(network(config), config, SPEC, plans=config.planning))
 
 
 def test_an_ensemble_of_plain_heads_is_that_of_compiled_ones(monkeypatch):
@@ -211,7 +211,7 @@ def test_absent_vertices_have_no_edges():
     given.present[0, 2] = given.present[1, 3] = False
     both = given.present[:, :, None] & given.present[:, None]
     for environments in (None, np.arange(2)):
-        frozen = FrozenNetwork(network(), CONFIG, SPEC, edge_cache=True)
+        frozen = FrozenNetwork(network(), CONFIG, SPEC, plans=CONFIG.planning)
         edges = frozen.edges(given, environments).where(np.ones((2, 5, 5), bool))
         assert (edges.distance[~both] == np.inf).all()
         assert (edges.reward[~both] == 0).all()
@@ -251,12 +251,12 @@ def test_cached_states_are_part_of_a_saved_run():
 def test_where_pages_do_not_fit_edges_are_estimated_anew(monkeypatch):
     monkeypatch.setattr(frozen_module.EdgeCache, "fits", lambda *_: False)
     monkeypatch.setattr(frozen_module.EdgeCache, "edges", None)
-    frozen = FrozenNetwork(network(), CONFIG, SPEC, edge_cache=True)
+    frozen = FrozenNetwork(network(), CONFIG, SPEC, plans=CONFIG.planning)
     assert np.isfinite(frozen.edges(vertices(states(5)), np.array([0])).distance).all()
 
 
 def test_an_environment_without_a_scene_has_no_edge_cache():
-    frozen = FrozenNetwork(network(), CONFIG, SPEC._replace(scene=None), edge_cache=True)
+    frozen = FrozenNetwork(network(), CONFIG, SPEC._replace(scene=None), plans=CONFIG.planning)
     edges = frozen.edges(vertices(states(5)), np.array([0]))
     assert np.isfinite(edges.distance).all()  # also those that a cache would leave out
 
@@ -276,7 +276,7 @@ def test_states_that_differ_elsewhere_than_in_the_agents_cell_have_their_own_est
     seen[1] = seen[0]
     seen[1, 5, 5, 1] = (seen[0, 5, 5, 1] + 3) % SPEC.vocabulary[1]
     assert SPEC.scene.agent_cell(seen)[0] == SPEC.scene.agent_cell(seen)[1]
-    frozen = FrozenNetwork(network(), CONFIG, SPEC._replace(scene=LabelledScene()), edge_cache=True)
+    frozen = FrozenNetwork(network(), CONFIG, SPEC._replace(scene=LabelledScene()), plans=CONFIG.planning)
     assert_edges(frozen, vertices(seen), np.array([0]))
     distance = frozen.edges(vertices(seen), np.array([0])).distance[0]
     assert distance[0, 2] != distance[1, 2]

@@ -24,6 +24,11 @@ FAST = (
     *("--hindsight-bound", "--delusion-scale", "0.25", "--training-targets", "random", "--act-with-target-network"),
     *("--match-observations", "--symmetries", "--ema-decay", "0.9"),
 )
+LEAP_FAST = (
+    *("--generator-steps", "500", "--linear-scores", "--flat-description", "--scaled-start", "--all-pairs"),
+    *("--hindsight-bound", "--training-targets", "random", "--act-with-target-network", "--symmetries"),
+    *("--ema-decay", "0.9", "--revisit-penalty", "0.5", "--updater-process", "--threads", "2"),
+)
 REVISIT = (
     *("--checkpoints", "4", "--match-observations", "--replan", "step", "--revisit-penalty", "0.5"),
     *("--ema-decay", "0.9"),
@@ -57,6 +62,8 @@ SETTINGS = {
     "skipper-goal": Setting(("--agent", "skipper-goal", *SMALL_GENERATOR), 1000),
     "skipper-regen, revisit penalty": Setting(("--agent", "skipper-regen", *SMALL_GENERATOR, *REVISIT), 1000),
     "skipper-once, fast, slip": Setting(("--agent", "skipper-once", *SMALL_GENERATOR, *FAST, *SLIP), 1000),
+    "leap": Setting(("--agent", "leap", *SMALL_GENERATOR, "--generator-steps", "500"), 500),
+    "leap-suppress, fast": Setting(("--agent", "leap-suppress", *SMALL_GENERATOR, *LEAP_FAST), 500),
     "modelfree": Setting(("--agent", "modelfree"), 2000),
     "modelfree, endless tasks": Setting(("--agent", "modelfree", "--tasks", "0", "--symmetries"), 2000),
     "modelfree, windows": Setting(("--agent", "modelfree", *WINDOWS), 2000),

@@ -150,7 +150,8 @@ def test_steps_of_an_uncharged_stage_are_counted_apart_and_learned_from():
         loop.advance()
         charged.append((loop.stage, loop.step, loop.uncharged))
         assert loop.all_steps == learner.steps
-        assert loop.updates == (max(loop.all_steps - 9, 0)) // 2
+        # Each stage waits before its first update.
+        assert loop.updates == max(loop.uncharged - 9, 0) // 2 + max(loop.step - 9, 0) // 2
     # A stage ends with the first step of all environments that uses up its budget; the last one goes on.
     assert charged[:7] == [(0, 0, 3 * (turn + 1)) for turn in range(7)]
     assert charged[7:] == [(1, 3 * (turn + 1), 21) for turn in range(23)]

@@ -1,10 +1,9 @@
 """Settings and presets of the model-free baseline."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from skipper.config import LearningConfig, RunConfig, WindowConfig, WorldConfig
-from skipper.presets import shared_preset
+from skipper.presets import Table, added, shared_preset
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,7 @@ class ModelFreeConfig(RunConfig):
 
 
 # What each preset adds to the one that all agents share, by block. docs/lab_book.md tells how "fast" was tuned.
-ADDED: dict[str, dict[str, dict[str, Any]]] = {
-    "paper": {},
-    "debug": {},
+ADDED: Table = {
     "fast": {
         "learning": {
             "steps_per_update": 9.0,
@@ -49,18 +46,18 @@ ADDED: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 # Where actions have random effects, an episode bounds nothing.
-STOCHASTIC: dict[str, dict[str, Any]] = {"fast": {"return_bound": False}}
+STOCHASTIC: Table = {"fast": {"learning": {"return_bound": False}}}
 
 
 def modelfree_preset(name: str, agent: str, env: str, world: WorldConfig) -> ModelFreeConfig:
     """The configuration that a run starts from, in this world."""
-    shared, added = shared_preset(name), ADDED[name]
-    learning = added.get("learning", {}) | ({} if world.deterministic else STOCHASTIC.get(name, {}))
+    shared = shared_preset(name)
+    more = added(name, ADDED, *([] if world.deterministic else [STOCHASTIC]))
     values = {entry.name: getattr(shared, entry.name) for entry in fields(shared)} | {
         "agent": agent,
         "env": env,
         "world": world,
-        "learning": ModelFreeLearningConfig(**{**vars(shared.learning), **learning}),
-        "replay": WindowConfig(**{**vars(shared.replay), **added.get("replay", {})}),
+        "learning": ModelFreeLearningConfig(**vars(shared.learning) | more.get("learning", {})),
+        "replay": WindowConfig(**vars(shared.replay) | more.get("replay", {})),
     }
     return ModelFreeConfig(**values)

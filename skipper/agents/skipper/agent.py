@@ -9,11 +9,10 @@ import numpy as np
 from skipper.agents.exploration import linear_epsilon
 from skipper.agents.learning_core import LearningCore, module_state, named_rng
 from skipper.agents.skipper.config import SkipperConfig
-from skipper.agents.skipper.hindsight import UpdateBatches
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
-from skipper.agents.skipper.update import Updater
-from skipper.agents.skipper.update_process import UpdaterProcess
+from skipper.agents.skipper.update import SkipperUpdater, UpdateBatches
+from skipper.agents.update_process import UpdaterProcess
 from skipper.config import DecisionConfig
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
@@ -30,11 +29,8 @@ class SkipperAgent:
         self._policy = self._training_policy()
         self._batches = UpdateBatches(self.core, config, spec, self._frozen)
         self._act_rng = named_rng(config.seed, "act")
-        self._updater: Updater | UpdaterProcess
-        if config.uses_updater_process:
-            self._updater = UpdaterProcess(config, spec, self.core.online)
-        else:
-            self._updater = Updater(config, self.core.online)
+        updater = SkipperUpdater(config, self.core.online)
+        self._updater = UpdaterProcess(updater, spec) if config.uses_updater_process else updater
 
     def _training_policy(self) -> SkipperPolicy:
         settings, rng = self.config.learning, named_rng(self.config.seed, "plan")
@@ -52,7 +48,9 @@ class SkipperAgent:
     # Acting
 
     def act(self, timestep: TimeStep) -> Decision:
-        """Plan, and explore with an epsilon that decreases over time (Alg. 1)."""
+        """Plan, and explore with an epsilon that decreases over time (Alg. 1); or always act at random."""
+        if self.config.learning.training_targets == "none":
+            return Decision(self._act_rng.integers(self.spec.actions, size=len(timestep.first)))
         return self._policy.act(timestep, linear_epsilon(self.config.learning, self.core.steps), self._act_rng)
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
@@ -71,7 +69,7 @@ class SkipperAgent:
 
     def ready(self) -> bool:
         """Whether there is anything to learn from."""
-        return self._batches.sampler.ready()
+        return self._batches.draw.sampler.ready()
 
     def learn(self) -> Mapping[str, float]:
         """One update of estimators and generator (Alg. 1, "time to train")."""
@@ -81,7 +79,7 @@ class SkipperAgent:
         # Losses and a gradient step, in this process or in another one.
         result = self._updater.update(batch)
         # The losses are the new priorities.
-        self._batches.update_priorities(batch, result.losses)
+        self._batches.draw.update_priorities(batch.leaf, result.losses)
         return result.metrics
 
     # Saving
@@ -97,7 +95,7 @@ class SkipperAgent:
         plans = self._policy.plan_state
         return {
             "core": self.core.state_dict(),
-            "sampler": self._batches.sampler.state_dict(),
+            "sampler": self._batches.draw.sampler.state_dict(),
             "frozen": self._frozen.state_dict(),
             "plan_state": plans.state_dict() if plans is not None else {},
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
@@ -106,7 +104,7 @@ class SkipperAgent:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly where the state was taken."""
         self.core.load_state_dict(state["core"])
-        self._batches.sampler.load_state_dict(state["sampler"])
+        self._batches.draw.sampler.load_state_dict(state["sampler"])
         self._frozen.load_state_dict(state["frozen"])
         self._updater.restart()
         self._policy.plan_state = PlanState.from_state(state["plan_state"]) if state["plan_state"] else None
@@ -114,4 +112,4 @@ class SkipperAgent:
             rng.bit_generator.state = state["rngs"][name]
 
     def _rngs(self) -> dict[str, np.random.Generator]:
-        return {"act": self._act_rng, "imagine": self._batches.rng, "plan": self._policy.rng}
+        return {"act": self._act_rng, "imagine": self._batches.draw.rng, "plan": self._policy.rng}

@@ -8,13 +8,12 @@ from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.edges import EdgeSource
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.vertices import VertexSource, hidden_checkpoints
+from skipper.agents.target_config import GOAL_FRACTION
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning.proxy import ProxyProblem, solve
 from skipper.types import CURRENT, Agent, Array, Decision, Edges, EnvironmentSpec, TimeStep, Vertices, oracle_of
-
-GOAL_FRACTION = 0.25  # of random targets that are the goal
 
 
 class SkipperPolicy:
@@ -263,5 +262,5 @@ def evaluation_policy(
     explain: bool = False,
 ) -> SkipperPolicy:
     """A policy as it is evaluated, with a network that does not learn meanwhile."""
-    frozen = FrozenNetwork(network, config, spec, edge_cache=True, ensemble=config.decision.ensemble)
+    frozen = FrozenNetwork(network, config, spec, plans=config.planning, ensemble=config.decision.ensemble)
     return SkipperPolicy(frozen, config, spec, rng, explain=explain)

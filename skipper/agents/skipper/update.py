@@ -1,71 +1,148 @@
-"""Skipper's update: the losses of estimators and generators, and one gradient step (Sec. 3.3, Alg. 1 and 3)."""
+"""Skipper's update: its batches, and the losses of estimators and generators (Sec. 3.3, Alg. 1 and 3)."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from skipper.agents.learning_core import OnlineNetwork
-from skipper.agents.skipper.config import SkipperConfig, SkipperLearningConfig
-from skipper.agents.skipper.hindsight import BootstrapTargets, Hindsight, UpdateBatch
-from skipper.losses import (
-    distance_histogram_target,
-    distance_target,
-    histogram_loss,
-    reward_target,
-    scalar_loss,
-    terminal_loss,
-    total_loss,
-    value_target,
-    weighted_mean,
+from skipper.agents.hindsight import (
+    Hindsight,
+    HindsightBatches,
+    UpdateBatch,
+    Updater,
+    head_losses,
+    means,
 )
+from skipper.agents.learning_core import LearningCore, OnlineNetwork
+from skipper.agents.skipper.config import SkipperConfig, SkipperLearningConfig
+from skipper.losses import distance_histogram_target, distance_target, reward_target, terminal_loss, value_target
 from skipper.nets.compiled import scene_encoder
-from skipper.nets.compiled.pair_losses import pair_losses, supports
 from skipper.nets.estimators import EstimatorNetwork, SkipperNetwork
+from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.generator import cyclic_weight
-from skipper.nets.heads import PairwiseHead, expect_pairs
-from skipper.types import Array
+from skipper.nets.heads import expect_pairs, histograms_of_pairs
+from skipper.runtime.jit import kernel
+from skipper.types import EnvironmentSpec
 
 
-class UpdateResult(NamedTuple):
-    """What an update reports."""
+class BootstrapTargets(NamedTuple):
+    """Estimates of the target network for every action in the next states, (P, A) each."""
 
-    metrics: Mapping[str, float]
-    losses: Array | None  # (real,) of the transitions with real targets, for their priorities; None where unknown
+    value: Tensor
+    reward: Tensor
+    distance: Tensor  # (P, A, K) histograms where whole distributions are backed up
+
+    def of_action(self, action: Tensor) -> "BootstrapTargets":
+        """(P,) each, for the next actions ``action`` (P,); distances (P, K) where they are histograms."""
+        pairs = torch.arange(len(action))
+        return BootstrapTargets(*(column[pairs, action] for column in self))
 
 
-class Updater:
-    """Updates estimators and generators. They share no weights, so their two steps are independent."""
+class UpdateBatches:
+    """Prepares the batch of every update, from stored episodes and the frozen target network."""
 
-    def __init__(self, config: SkipperConfig, online: OnlineNetwork[SkipperNetwork]) -> None:
-        """Everything that an update changes is in ``online``."""
-        self.config, self.online = config, online
+    def __init__(
+        self, core: LearningCore[SkipperNetwork], config: SkipperConfig, spec: EnvironmentSpec, frozen: FrozenNetwork
+    ) -> None:
+        """``frozen`` is the target network."""
+        self.config, self._core, self._frozen = config, core, frozen
+        self.draw = HindsightBatches(core, config, spec, frozen)
 
-    def update(self, batch: UpdateBatch) -> UpdateResult:
-        """One update of everything."""
-        estimated = self.update_estimators(batch)
-        generated = self.update_generators(batch)
-        self.online.update_average()
-        return estimated._replace(metrics=all_metrics(estimated.metrics, generated))
+    def prepare(self) -> UpdateBatch:
+        """The batch of the next update."""
+        core, update, settings = self._core, self._core.updates, self.config.learning
+        # Sample hindsight transitions (Alg. 1, "time to train"; App. "HER"): by priority, or all pairs.
+        hindsight, samples = self.draw.sample()
+        real = len(hindsight.action)
+        # States in the contexts of others of their episodes, for the generators (App. "Checkpoint Generator").
+        generate = update % self.config.generator.generator_every == 0
+        contexts = self.draw.contexts(hindsight) if generate else None
+        goals = self._goals(hindsight) if generate and self.config.generator.learned_goal else None
+        # Delusion suppression: the same transitions with imagined targets (Alg. 3).
+        if settings.delusion_scale > 0:
+            hindsight = self.draw.with_imagined_targets(hindsight)
+        # What the target network expects after the transitions (Sec. 3.3).
+        distributions = self.config.planning.distance_distributions
+        frozen = core.target_network.estimators
+        bootstrap = bootstrap_targets(frozen, hindsight, self._frozen.encode, distributions=distributions)
+        if settings.multistep:
+            hindsight, bootstrap = extend(hindsight, bootstrap, settings.task_discount)
+        leaf, weight = (samples.leaf, torch.from_numpy(samples.weight)) if samples else (None, None)
+        return UpdateBatch(hindsight, real, bootstrap, leaf, weight, contexts, goals, update, core.rate)
 
-    def update_estimators(self, batch: UpdateBatch) -> UpdateResult:
-        """One step of the estimators and of the checkpoint policy."""
-        settings, real = self.config.learning, batch.real
-        losses = estimator_losses(self.online.network.estimators, batch.hindsight, batch.bootstrap, settings, real)
-        # Real targets: the sum of the four losses, by importance weight (App. "Training").
-        delusion = losses["distance"][real:]
-        losses["distance"] = losses["distance"][:real]
-        per_pair = total_loss(losses, dict.fromkeys(losses, 1.0))  # (real,)
-        weight = torch.ones(real) if batch.weight is None else batch.weight
-        loss = weighted_mean(per_pair, weight)
-        # Imagined targets: only their distances are learned, without importance weights (Alg. 3).
-        if len(delusion):
-            losses["delusion"] = delusion
-            loss = loss + (settings.delusion_scale * delusion).mean()
-        self.online.step(loss, batch.rate)
-        pairs = torch.tensor(float(len(batch.hindsight.action)))
-        return UpdateResult(_means({"loss": loss, "pairs": pairs} | losses), per_pair.detach().numpy())
+    def _goals(self, hindsight: Hindsight) -> tuple[Tensor, Tensor]:
+        """Targets of rewarded transitions, and the cells that these entered."""
+        rewarded = torch.nonzero(hindsight.reward > 0)[:, 0]
+        return hindsight.state[hindsight.target[rewarded]], self.draw.cells(hindsight.state[hindsight.next[rewarded]])
+
+
+@torch.no_grad()
+def bootstrap_targets(
+    frozen: EstimatorNetwork,
+    batch: Hindsight,
+    encode: Callable[[Tensor], Tensor],
+    *,
+    distributions: bool = False,
+) -> BootstrapTargets:
+    """Estimates of the ``frozen`` target network; ``encode`` gives its partial states, (M, W, H, C) to (M, D).
+
+    With ``distributions`` distances are histograms.
+    """
+    pairs = batch.encode_next(encode), batch.next, batch.target
+    distance = histograms_of_pairs if distributions else expect_pairs
+    return BootstrapTargets(
+        expect_pairs(frozen.value, *pairs), expect_pairs(frozen.reward, *pairs), distance(frozen.distance, *pairs)
+    )
+
+
+def extend(batch: Hindsight, bootstrap: BootstrapTargets, discount: float) -> tuple[Hindsight, BootstrapTargets]:
+    """Multi-step transitions: from each, go on for as long as the episode did what the target network would do.
+
+    Watkins' Q(lambda) with lambda = 1: rewards are those that the episode collected, up to the first action that the
+    target network's policy would not have taken.
+    """
+    greedy = bootstrap.value.argmax(-1)  # (P,) in the next states
+    columns = (batch.following, batch.action, greedy, batch.reached, batch.terminated, batch.reward)
+    last, steps, reward = map(torch.from_numpy, _follow(*(column.numpy() for column in columns), discount))
+    extended = batch._replace(
+        next=batch.next[last],
+        reward=reward,
+        terminated=batch.terminated[last],
+        reached=batch.reached[last],
+        steps=steps,
+    )
+    return extended, BootstrapTargets(*(column[last] for column in bootstrap))
+
+
+@kernel
+def _follow(following, action, greedy, reached, terminated, reward, discount):
+    """The last of the transitions that each can be followed to, their number, and their discounted rewards."""
+    pairs = len(following)
+    last, steps, collected = np.arange(pairs), np.ones(pairs, np.float32), reward.copy()
+    for first in range(pairs - 1, -1, -1):  # pairs follow those with smaller indices
+        after = following[first]
+        if after >= 0 and action[after] == greedy[first] and not (reached[first] or terminated[first]):
+            last[first], steps[first] = last[after], 1.0 + steps[after]
+            collected[first] += np.float32(discount) * collected[after]
+    return last, steps, collected
+
+
+class SkipperUpdater(Updater[SkipperNetwork]):
+    """Updates value, reward, distance and terminal heads, and the generators."""
+
+    config: SkipperConfig
+
+    @classmethod
+    def build(cls, config: SkipperConfig, spec: EnvironmentSpec) -> Self:
+        """An updater with a network of its own."""
+        return cls(config, OnlineNetwork(SkipperNetwork(config, spec), config.learning))
+
+    def losses(self, batch: UpdateBatch) -> dict[str, Tensor]:
+        """Losses of the four estimators."""
+        online, settings = self.online.network.estimators, self.config.learning
+        return estimator_losses(online, batch.hindsight, batch.bootstrap, settings, batch.real)
 
     def update_generators(self, batch: UpdateBatch) -> dict[str, float]:
         """One step of the generators when it is due, not weighted by priority (App. "Checkpoint Generator")."""
@@ -80,13 +157,7 @@ class Updater:
             losses["goal"] = network.goal.loss(*batch.goals)
         if losses:
             self.online.step(torch.stack(list(losses.values())).sum(), batch.rate)
-        return _means(losses)
-
-    def synchronise(self) -> None:
-        """Updates are complete when they return: nothing to wait for."""
-
-    def restart(self) -> None:
-        """The next update starts from the weights in ``online``: nothing to send."""
+        return means(losses)
 
 
 def estimator_losses(
@@ -136,26 +207,3 @@ def _learning_targets(batch: Hindsight, after: BootstrapTargets, config: Skipper
         targets["reward"] = targets["reward"].maximum(batch.path_reward)
         targets["distance"] = targets["distance"].minimum(batch.path_steps)
     return targets
-
-
-def head_losses(
-    head: PairwiseHead, sigma: Tensor, source: Tensor, target: Tensor, action: Tensor, value: Tensor
-) -> Tensor:
-    """(P,) losses of a head's histograms of ``action`` against scalars or histograms ``value``, (P,) or (P, K).
-
-    Pairs are indices into ``sigma``.
-    """
-    if supports(head):
-        return pair_losses(head, sigma, source, target, action, value)
-    logits = head(sigma[source], sigma[target])  # (P, A, K)
-    chosen = logits[torch.arange(len(action)), action]  # (P, K)
-    return scalar_loss(chosen, value, head.support) if value.ndim == 1 else histogram_loss(chosen, value)
-
-
-def all_metrics(estimated: Mapping[str, float], generated: Mapping[str, float]) -> dict[str, float]:
-    """The metrics of both steps of an update."""
-    return {**estimated, **generated, "loss": estimated["loss"] + sum(generated.values())}
-
-
-def _means(losses: Mapping[str, Tensor]) -> dict[str, float]:
-    return {name: float(loss.detach().mean()) for name, loss in losses.items()}

@@ -3,8 +3,10 @@
 import numpy as np
 import torch
 
+from skipper.agents.reachable import reachable_cells
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.plan_state import PlanState
+from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import observations_tensor
 from skipper.runtime.jit import kernel
@@ -32,18 +34,12 @@ class VertexSource:
     def _new_states(self, observation: Array, goal: Array, environments: Array | None, count: int) -> Array:
         """(B, N, W, H, C) the current state, ``count`` new checkpoints, and the goal."""
         if "vertices" in self._config.planning.oracle_parts:
-            return self._with_endpoints(observation, self._reachable_cells(observation, count), goal)
+            cells = reachable_cells(oracle_of(self._spec), observation, count, self._rng)
+            return self._with_endpoints(observation, cells, goal)
         # Sample partial descriptions, and imagine the states that they describe in the current context.
         codes = distinct_codes(len(observation), count, self._config.generator.description_bits, self._rng)
         cells = self._frozen.imagine(observation, codes, environments)  # (B, count)
         return self._with_endpoints(observation, cells, goal)
-
-    def _reachable_cells(self, observation: Array, count: int) -> Array:
-        """(B, count) cells of random reachable states, distinct if possible."""
-        reachable = oracle_of(self._spec).reachable(observation)  # (B, S)
-        order = np.where(reachable, self._rng.random(reachable.shape), 2.0).argsort(-1)  # reachable cells first
-        number = np.maximum(reachable.sum(-1, keepdims=True), 1)
-        return np.take_along_axis(order, np.arange(count)[None] % number, axis=1)
 
     def _with_endpoints(self, observation: Array, cells: Array, goal: Array) -> Array:
         """(B, N, W, H, C) the current state, the states with the agent at ``cells`` (B, N - 2), and the goal."""
@@ -80,9 +76,11 @@ class VertexSource:
     @torch.no_grad()
     def goal(self, observation: Array, given: Array) -> Array:
         """(B, W, H, C) the goal that was ``given``, or the state in which the network expects a reward."""
-        if self._frozen.network.goal is None:
+        network = self._frozen.network
+        assert isinstance(network, SkipperNetwork)
+        if network.goal is None:
             return given
-        cell = self._frozen.network.goal(observations_tensor(observation)).argmax(-1).numpy()
+        cell = network.goal(observations_tensor(observation)).argmax(-1).numpy()
         return self._scene.place_agent(observation, cell[:, None])[:, 0]
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from skipper.nets.compiled.exact_types import MLP, has_exact_types
-from skipper.nets.heads import PAIRWISE_HEAD, Heads
+from skipper.nets.heads import PAIRWISE_HEAD, Heads, PairwiseHead
 from skipper.runtime.jit import kernel
 from skipper.runtime.threads import run_parallel
 from skipper.types import Array
@@ -22,10 +22,14 @@ _LOWEST = np.float32(-64.0)  # lower exponents change no sum, and would give den
 
 def supports(heads: Heads) -> bool:
     """Whether ``CompiledHeads`` computes the same functions as the heads."""
-    pairwise = heads[:3]
+    pairwise = _pairwise(heads)
     if not (all(has_exact_types(head, PAIRWISE_HEAD) for head in pairwise) and has_exact_types(heads.terminal, MLP)):
         return False
     return len({(head.first_layer()[0].shape, head.actions) for head in pairwise}) == 1
+
+
+def _pairwise(heads: Heads) -> list[PairwiseHead]:
+    return [head for head in (heads.value, heads.distance, heads.reward) if head is not None]
 
 
 class Dense(NamedTuple):
@@ -56,10 +60,10 @@ class Pairs(NamedTuple):
 class CompiledHeads:
     """Pair estimates with the weights that the heads have at construction."""
 
-    def __init__(self, heads: Heads, discounts: Tensor, names: Array) -> None:
-        """``discounts`` (K,) are those of distances, ``names`` (V, A) the names of actions in the symmetric images."""
+    def __init__(self, heads: Heads, names: Array) -> None:
+        """``names`` (V, A) are those of actions in the symmetric images."""
         self._names = np.ascontiguousarray(names, np.int64)
-        self._pack(heads, discounts)
+        self._pack(heads)
 
     @property
     def feature_shape(self) -> tuple[int, int, int]:
@@ -67,14 +71,11 @@ class CompiledHeads:
         return len(self._names), 2 * len(self._heads), len(self._heads[0].hidden.bias)
 
     @torch.no_grad()
-    def _pack(self, heads: Heads, discounts: Tensor) -> None:
+    def _pack(self, heads: Heads) -> None:
         """Copy the weights into the layout that products need."""
-        pairwise = heads.value, heads.distance, heads.reward
-        supports = (
-            heads.value.support[None],
-            torch.stack([heads.distance.support, discounts]),
-            heads.reward.support[None],
-        )
+        pairwise = _pairwise(heads)
+        supports = [head.support[None] for head in pairwise]
+        supports[1] = torch.stack([heads.distance.support, heads.discounts])
         self._heads = [
             Head(2 * index, _dense(head.layers[2]), _dense(head.layers[4]), support.numpy())
             for index, (head, support) in enumerate(zip(pairwise, supports, strict=True))
@@ -110,7 +111,7 @@ class CompiledHeads:
         """Greedy actions of the checkpoint policy, and their distances and discounts, (P,) each."""
         action = np.empty(len(source), np.int64)
         distance, discount = np.empty((2, len(source)), np.float32)
-        value_head, distance_head, _ = self._heads
+        value_head, distance_head = self._heads[:2]
 
         def work(rows: slice) -> None:
             pairs = Pairs(features, source[rows], target[rows], self._names)

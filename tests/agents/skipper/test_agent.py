@@ -128,7 +128,7 @@ def test_a_learned_goal_is_where_rewards_were():
         loop.advance()
     metrics = [learner.learn() for _ in range(200)]
     assert np.mean([record["goal"] for record in metrics if "goal" in record][-20:]) < 0.2
-    samples = learner._batches.sampler.sample(2_000, 0.4, np.random.default_rng(0))
+    samples = learner._batches.draw.sampler.sample(2_000, 0.4, np.random.default_rng(0))
     rewarded = samples.reward > 0
     told = samples.observation[rewarded]  # what it is told does not matter
     problem = learner.evaluator(np.random.default_rng(0)).plan(samples.target[rewarded], told)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
+from skipper.agents.hindsight import Hindsight, head_losses
 from skipper.agents.skipper.policy import SkipperPolicy
-from skipper.agents.skipper.update import head_losses
+from skipper.agents.skipper.update import bootstrap_targets
 from skipper.config import GeneratorConfig, NetworkConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
@@ -90,7 +90,7 @@ def expectation(network: SkipperNetwork, head: str, source: np.ndarray, target: 
 
 @pytest.mark.parametrize("part", ["selector", "heads", "fuser", "block"])
 @pytest.mark.parametrize(
-    "settings", [{"caching": False}, {}, {"edge_cache": True}], ids=["online", "training", "evaluation"]
+    "settings", [{"caching": False}, {}, {"plans": CONFIG.planning}], ids=["online", "training", "evaluation"]
 )
 def test_decisions_are_those_of_the_modules(part, settings):
     network = changed(part)

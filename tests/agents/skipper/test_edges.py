@@ -96,9 +96,8 @@ def test_true_terminal_states_do_not_depend_on_the_learned_head():
 @pytest.mark.parametrize("edge_cache", [False, True])
 def test_an_agent_that_acts_is_not_in_a_terminal_state(edge_cache):
     agent = policy(edge_threshold=20.0, match_observations=True)
-    agent.edge_source = EdgeSource(
-        FrozenNetwork(agent.network, agent.config, SPEC, edge_cache=edge_cache), agent.config, SPEC
-    )
+    plans = agent.config.planning if edge_cache else None
+    agent.edge_source = EdgeSource(FrozenNetwork(agent.network, agent.config, SPEC, plans=plans), agent.config, SPEC)
     with torch.no_grad():
         agent.network.estimators.terminal[-1].bias[1] += 100.0  # it calls everything terminal
     problem = agent.plan(SEEN, TOLD)

@@ -7,8 +7,9 @@ import pytest
 import torch
 from every_pair import TASKS, every_pair
 
+from skipper.agents.hindsight import Hindsight
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.agents.skipper.hindsight import BootstrapTargets, Hindsight, bootstrap_targets, extend
+from skipper.agents.skipper.update import BootstrapTargets, bootstrap_targets, extend
 from skipper.config import HindsightConfig, NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
@@ -250,7 +251,7 @@ def test_a_batch_of_several_steps_and_whole_distributions():
 @pytest.mark.parametrize("slips", [True, False])
 def test_targets_become_independent_over_the_first_half_of_a_run(monkeypatch, slips):
     agent = agent_with_experience(True, slips=slips)
-    asked, sampler = [], agent._batches.sampler
+    asked, sampler = [], agent._batches.draw.sampler
     real = sampler.sample
     monkeypatch.setattr(sampler, "sample", lambda rng, independent: asked.append(independent) or real(rng, independent))
     whole = agent.config.steps

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from every_pair import TASKS, every_pair
 
+from skipper.agents.hindsight import Hindsight
 from skipper.agents.optimizer import Optimizer
 from skipper.agents.skipper import update
 from skipper.agents.skipper.config import SkipperLearningConfig
-from skipper.agents.skipper.hindsight import Hindsight, bootstrap_targets
-from skipper.agents.skipper.update import estimator_losses
+from skipper.agents.skipper.update import bootstrap_targets, estimator_losses
 from skipper.config import NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import UNREACHABLE, action_values, shortest_distances

@@ -168,7 +168,7 @@ def test_a_checkpoint_is_hidden_only_while_the_agent_stands_on_it():
 
 def test_imagination_in_known_scenes_is_the_same_as_in_new_ones():
     config, rows, seen = configuration(replan="step"), np.array([0, 2, 3]), set()
-    incremental, anew = source(config, edge_cache=True), source(config)
+    incremental, anew = source(config, plans=config.planning), source(config)
     for moment in range(6):
         now = TASKS.observe(rows, TASKS.table.starts[rows, moment])
         one = incremental.propose(now, TOLD[rows], environments=rows)

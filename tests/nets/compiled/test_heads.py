@@ -29,7 +29,7 @@ class Twin:
             value, distance, reward = (
                 PairwiseHead(WIDTH, hidden=20, actions=ACTIONS, support=support, scaled=True) for support in supports
             )
-            self.heads = Heads(value, distance, reward, mlp(WIDTH, 20, 2, scaled=True))
+            self.heads = Heads(value, distance, reward, mlp(WIDTH, 20, 2, scaled=True), DISCOUNTS)
         rng = np.random.default_rng(0)
         self.names = np.stack([np.arange(ACTIONS), *(rng.permutation(ACTIONS) for _ in range(images - 1))])
         self.partial = rng.normal(size=(30, images, WIDTH)).astype(np.float32)
@@ -40,9 +40,8 @@ class Twin:
         self.source, self.target = pairs
 
     def estimates(self, compiled: bool = True, discounts: torch.Tensor = DISCOUNTS) -> PairEstimates:
-        if compiled:
-            return CompiledHeads(self.heads, discounts, self.names)
-        return PlainHeads(self.heads, discounts, self.names, WIDTH)
+        heads = self.heads._replace(discounts=discounts)
+        return CompiledHeads(heads, self.names) if compiled else PlainHeads(heads, self.names, WIDTH)
 
     @torch.no_grad()
     def histograms(self, head: int, image: int) -> torch.Tensor:

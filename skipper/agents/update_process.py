@@ -23,12 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skipper.agents.learning_core import OnlineNetwork
-from skipper.agents.skipper.config import SkipperConfig
-from skipper.agents.skipper.hindsight import UpdateBatch
-from skipper.agents.skipper.update import Updater, UpdateResult, all_metrics
+from skipper.agents.hindsight import UpdateBatch, Updater, UpdateResult, all_metrics
+from skipper.agents.target_config import TargetRunConfig
 from skipper.config import WorldConfig
-from skipper.nets.estimators import SkipperNetwork
 from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.types import EnvironmentSpec
 
@@ -60,11 +57,11 @@ class UpdaterProcess:
     The estimators of ``online`` are out of date until ``synchronise`` copies them back.
     """
 
-    def __init__(self, config: SkipperConfig, spec: EnvironmentSpec, online: OnlineNetwork[SkipperNetwork]) -> None:
-        self._online, self._updater = online, Updater(config, online)
+    def __init__(self, updater: Updater[Any], spec: EnvironmentSpec) -> None:
+        self._online, self._updater, config = updater.online, updater, updater.config
         self._process = subprocess.Popen(
             # -P: import from where this process imports, not from the working directory.
-            [sys.executable, "-P", "-c", "from skipper.agents.skipper.update_process import serve; serve()"],
+            [sys.executable, "-P", "-c", "from skipper.agents.update_process import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
@@ -78,7 +75,7 @@ class UpdaterProcess:
         network_spec = EnvironmentSpec(spec.shape, spec.vocabulary, spec.actions, spec.longest, examples=spec.examples)
         # The world is the environment's own type, which another process may not be able to import.
         world = WorldConfig(max_steps=config.world.max_steps)
-        self._request("begin", replace(config, world=world), network_spec).result()
+        self._request("begin", type(updater), replace(config, world=world), network_spec).result()
         self.restart()
 
     def update(self, batch: UpdateBatch) -> UpdateResult:
@@ -189,12 +186,12 @@ def _packed_error(error: Exception) -> bytes:
 class _Server:
     """One method per request."""
 
-    updater: Updater
+    updater: Updater[Any]
     seconds = 0.0
 
-    def begin(self, config: SkipperConfig, spec: EnvironmentSpec) -> None:
+    def begin(self, kind: type[Updater[Any]], config: TargetRunConfig, spec: EnvironmentSpec) -> None:
         configure_threads(config.network_threads)
-        self.updater = Updater(config, OnlineNetwork(SkipperNetwork(config, spec), config.learning))
+        self.updater = kind.build(config, spec)
 
     def load(self, state: dict[str, Any]) -> None:
         self.updater.online.load_state_dict(state)

@@ -10,7 +10,7 @@ import torch
 from skipper.agents.optimizer import NotFiniteError
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.config import SkipperConfig
-from skipper.agents.skipper.update_process import UpdaterProcess
+from skipper.agents.update_process import UpdaterProcess
 from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks

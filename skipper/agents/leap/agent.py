@@ -1,0 +1,130 @@
+"""The LEAP agent: a generator, then distances, learned from random walks; plans only when it is evaluated."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skipper.agents.exploration import linear_epsilon
+from skipper.agents.leap.chain_state import ChainState
+from skipper.agents.leap.config import LeapConfig
+from skipper.agents.leap.policy import RandomTargetPolicy, evaluation_actor
+from skipper.agents.leap.update import LeapBatches, LeapUpdater
+from skipper.agents.learning_core import LearningCore, module_state, named_rng
+from skipper.agents.update_process import UpdaterProcess
+from skipper.config import DecisionConfig
+from skipper.nets.estimators import LeapNetwork
+from skipper.nets.frozen import FrozenNetwork
+from skipper.types import Agent, Array, Decision, EnvironmentSpec, Stage, TimeStep, Transition
+
+GENERATOR, DISTANCES = "generator", "distances"  # the stages
+
+
+class LeapAgent:
+    """Learns in two stages, each from experience of its own, and acts at random or towards random targets."""
+
+    def __init__(self, config: LeapConfig, spec: EnvironmentSpec) -> None:
+        self.config, self.spec, self._stage = config, spec, ""
+        self.core = LearningCore(config, spec, lambda: LeapNetwork(config, spec))
+        self._frozen = FrozenNetwork(self.core.target_network, config, spec)
+        self._batches = LeapBatches(self.core, config, spec, self._frozen)
+        self._act_rng = named_rng(config.seed, "act")
+        self._walk = self._training_policy()
+        updater = LeapUpdater(config, self.core.online)
+        self._updater = UpdaterProcess(updater, spec) if config.uses_updater_process else updater
+
+    def _training_policy(self) -> RandomTargetPolicy:
+        config, frozen = replace(self.config, decision=DecisionConfig()), self._frozen  # aids are for evaluation
+        if not config.learning.act_with_target_network:  # the online network learns between decisions
+            frozen = FrozenNetwork(self.core.network, config, self.spec, caching=False)
+        return RandomTargetPolicy(frozen, config, self.spec, named_rng(config.seed, "plan"))
+
+    # Stages
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The generator first, whose steps are not charged; then distances."""
+        settings = self.config.learning
+        return (
+            Stage(GENERATOR, settings.generator_steps, charged=False, learning_starts=settings.batch_size),
+            Stage(DISTANCES, sys.maxsize, charged=True),
+        )
+
+    def begin_stage(self, name: str) -> None:
+        """Each stage has experience and schedules of its own."""
+        self._stage = name
+        self.core.begin_stage(self.config.learning.generator_steps if name == GENERATOR else self.config.steps)
+        self._updater.restart()
+
+    # Acting
+
+    def act(self, timestep: TimeStep) -> Decision:
+        """Random actions, or walks to random targets as soon as there are distances to be learned."""
+        settings = self.config.learning
+        if settings.training_targets == "none" or self._stage == GENERATOR:
+            return Decision(self._act_rng.integers(self.spec.actions, size=len(timestep.first)))
+        return self._walk.act(timestep, linear_epsilon(settings, self.core.steps), self._act_rng)
+
+    def evaluator(self, rng: np.random.Generator) -> Agent:
+        """The evaluated networks, with caches and a random stream of their own."""
+        self._updater.synchronise()
+        return evaluation_actor(self.core.evaluated, self.config, self.spec, rng)
+
+    # Learning
+
+    def observe(self, transition: Transition) -> None:
+        """Store what the last decision led to; a target update waits for pending updates."""
+        if self.core.target_update_after(transition):
+            self._updater.synchronise()
+        self.core.observe(transition)
+
+    def ready(self) -> bool:
+        """Whether there is anything to learn from."""
+        return self._batches.draw.sampler.ready()
+
+    def learn(self) -> Mapping[str, float]:
+        """One update of the generator, or of the distances."""
+        if self._stage == GENERATOR:
+            metrics = self._batches.update_generator().metrics
+            self.core.updates += 1
+            return metrics
+        batch = self._batches.prepare()
+        self.core.updates += 1
+        result = self._updater.update(batch)
+        self._batches.draw.update_priorities(batch.leaf, result.losses)
+        return result.metrics
+
+    # Saving
+
+    def weights(self) -> dict[str, Array]:
+        """The networks that are evaluated."""
+        self._updater.synchronise()
+        return module_state(self.core.evaluated)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that decides the future."""
+        self._updater.synchronise()
+        chains = self._walk.chain_state
+        return {
+            "stage": self._stage,
+            "core": self.core.state_dict(),
+            "sampler": self._batches.draw.sampler.state_dict(),
+            "frozen": self._frozen.state_dict(),
+            "chain_state": chains.state_dict() if chains is not None else {},
+            "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue exactly where the state was taken."""
+        self._stage = state["stage"]
+        self.core.load_state_dict(state["core"])
+        self._batches.draw.sampler.load_state_dict(state["sampler"])
+        self._frozen.load_state_dict(state["frozen"])
+        self._updater.restart()
+        self._walk.chain_state = ChainState.from_state(state["chain_state"]) if state["chain_state"] else None
+        for name, rng in self._rngs().items():
+            rng.bit_generator.state = state["rngs"][name]
+
+    def _rngs(self) -> dict[str, np.random.Generator]:
+        return {"act": self._act_rng, "imagine": self._batches.draw.rng, "plan": self._walk.rng}
