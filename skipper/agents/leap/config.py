@@ -11,6 +11,7 @@ from skipper.runtime.checks import check_choice, check_positive
 from skipper.types import EnvironmentSpec
 
 ImportanceWeights = Literal["sample", "mean"]
+LeapTrainingTargets = Literal["random", "none"]
 LeapOraclePart = Literal["edges", "vertices", "policy"]
 
 
@@ -39,6 +40,9 @@ class LeapPlanningConfig(SearchConfig):
 class LeapLearningConfig(TargetLearningConfig):
     """Optimisation of generator and distances, in two stages."""
 
+    training_targets: LeapTrainingTargets = "none"
+    """Where the agent walks in training: to "none", all actions are random, as in the paper; or to "random" imagined
+    states and sometimes to the goal, as Skipper's preset "fast" does. Only evaluation plans."""
     generator_steps: int = 1_500_000
     """Environment steps of the first stage, in which only the generator learns. They are not charged to the run."""
     importance_weights: ImportanceWeights = "mean"
@@ -49,8 +53,7 @@ class LeapLearningConfig(TargetLearningConfig):
         super().__post_init__()
         check_positive(self, "generator_steps")
         check_choice("importance_weights", self.importance_weights, get_args(ImportanceWeights))
-        if self.training_targets == "plan":
-            raise ValueError('LEAP does not plan in training: training_targets must be "random" or "none"')
+        check_choice("training_targets", self.training_targets, get_args(LeapTrainingTargets))
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,14 @@ class LeapConfig(TargetRunConfig):
     agent: str = "leap"
     """The agent to train."""
     planning: LeapPlanningConfig = field(default_factory=LeapPlanningConfig)
-    learning: LeapLearningConfig = field(default_factory=lambda: LeapLearningConfig(training_targets="none"))
+    learning: LeapLearningConfig = field(default_factory=LeapLearningConfig)
 
 
 # What each preset adds to those that all agents with targets share, by block.
 ADDED: Table = {
-    "paper": {"generator": {"entropy_period": 5_000}, "learning": {"training_targets": "none"}},
-    "debug": {"learning": {"training_targets": "none", "generator_steps": 1_000}},
-    "fast": {"learning": {"training_targets": "none", "generator_steps": 100_000}},
+    "paper": {"generator": {"entropy_period": 5_000}},
+    "debug": {"learning": {"generator_steps": 1_000}},
+    "fast": {"learning": {"generator_steps": 100_000}},
 }
 # Changes of the learning block.
 VARIANTS: dict[str, dict[str, Any]] = {"leap": {}, "leap-suppress": {"delusion_scale": 0.25}}
@@ -82,7 +85,7 @@ def leap_preset(name: str, agent: str, env: str, world: WorldConfig) -> LeapConf
         "world": world,
         "generator": GeneratorConfig(**more.get("generator", {})),
         "planning": LeapPlanningConfig(),
-        "learning": LeapLearningConfig(**vars(shared.learning) | more["learning"] | VARIANTS[agent]),
+        "learning": LeapLearningConfig(**vars(shared.learning) | more.get("learning", {}) | VARIANTS[agent]),
         "replay": HindsightConfig(**vars(shared.replay) | more.get("replay", {})),
         "decision": DecisionConfig(**more.get("decision", {})),
     }

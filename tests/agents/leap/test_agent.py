@@ -124,5 +124,5 @@ def test_presets_and_variants():
     assert (fast.network, fast.replay) == (skipper.network, skipper.replay)  # the comparison is of planning
     assert replace(fast.generator, generator_every=4) == skipper.generator
     assert fast.learning.symmetries
-    with pytest.raises(ValueError, match="does not plan in training"):
+    with pytest.raises(ValueError, match="training_targets"):
         LeapLearningConfig(training_targets="plan")
