@@ -1,6 +1,5 @@
 """Errors of a trained agent's estimates, walks, plans and generator, measured against ground truth."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -185,17 +184,27 @@ def chain_truth(chains: Chains, oracle: Oracle, discount: float, farthest: float
         }
 
 
-def plans_of(actor: SkipperActor | LeapActor, family: Family, tasks: TaskSet, seed: int) -> Iterator[dict[str, Array]]:
-    """What is wrong with all plans that are made in one episode of every task."""
+def episode_truth(
+    actor: SkipperActor | LeapActor, family: Family, tasks: TaskSet, seed: int
+) -> tuple[list[dict[str, Array]], Array]:
+    """What is wrong with every plan in one episode of every task; and of every death, whether its target was too far.
+
+    A target that is farther away than the estimator can express, or out of reach, makes all actions look alike.
+    """
     config, oracle = actor.policy.config, oracle_of(actor.policy.spec)
-    discount = config.learning.task_discount
+    discount, farthest = config.learning.task_discount, float(config.network.bins)
+    plans, too_far = [], [np.empty(0, bool)]
     for moment in rollout(actor, family, tasks, seed):
-        plan = moment.decision.plan
+        plan, target = moment.decision.plan, moment.decision.target
         if isinstance(plan, ProxyProblem):
             assert isinstance(config, SkipperConfig)
-            yield plan_truth(plan, oracle, config.planning, discount)
+            plans.append(plan_truth(plan, oracle, config.planning, discount))
         elif isinstance(plan, Chains):
-            yield chain_truth(plan, oracle, discount, float(config.network.bins))
+            plans.append(chain_truth(plan, oracle, discount, farthest))
+        died = moment.ended & moment.terminated & ~family.success(moment.reward, moment.terminated)
+        if target is not None and died.any():
+            too_far.append(oracle.distances(moment.observation[died], target[died]) >= farthest)
+    return plans, np.concatenate(too_far)
 
 
 @torch.no_grad()
@@ -234,12 +243,13 @@ def measure_truth(actor: SkipperActor | LeapActor, family: Family, tasks: TaskSe
     truth = family.truth(tasks.subset(np.arange(min(len(tasks), TASKS))))
     if truth is None:
         raise ValueError(f"the environment {family.name!r} offers no ground truth to compare with")
-    plans = list(plans_of(actor, family, tasks, seed))
+    plans, too_far = episode_truth(actor, family, tasks, seed)
     joined = {name: np.concatenate([plan[name] for plan in plans]) for name in plans[0]} if plans else {}
     return {
         "edges": estimate_truth(policy, truth, rng),
         "walks": walk_truth(policy, truth, rng),
         "plans": {"plans": sum(len(plan["no_target"]) for plan in plans)}
-        | {name: mean(column) for name, column in joined.items()},
+        | {name: mean(column) for name, column in joined.items()}
+        | {"deaths": len(too_far), "deaths_with_target_too_far": mean(too_far.astype(float))},
         "generator": generator_truth(policy, truth, rng),
     }

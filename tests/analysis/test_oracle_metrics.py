@@ -5,16 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skipper.agents.leap.subgoals import Chains
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
 from skipper.agents.skipper.vertices import merge_vertices
 from skipper.analysis.oracle_metrics import (
     by_distance,
+    chain_truth,
+    episode_truth,
     estimate_truth,
     generator_truth,
     measure_truth,
     plan_truth,
-    plans_of,
     walk_truth,
 )
 from skipper.config import GeneratorConfig, NetworkConfig, PlanningConfig
@@ -181,7 +183,8 @@ def test_generators_are_measured():
 
 def test_all_plans_of_an_episode_are_seen_and_watching_changes_nothing():
     quiet, watched = (SkipperActor(policy(oracle_parts=("edges", "policy")), epsilon=0.0) for _ in range(2))
-    plans = list(plans_of(quiet, LAVA, TASKS, seed=0))
+    plans, deaths = episode_truth(quiet, LAVA, TASKS, seed=0)
+    assert not len(deaths)
     assert len(plans[0]["no_target"]) == 4
     before = watched.policy.rng.bit_generator.state
     found = measure_truth(watched, LAVA, TASKS, seed=0)
@@ -190,3 +193,16 @@ def test_all_plans_of_an_episode_are_seen_and_watching_changes_nothing():
     assert found["plans"]["delusional_target"] == 0.0
     quiet_state, watched_state = (actor.policy.rng.bit_generator.state for actor in (quiet, watched))
     assert quiet_state == watched_state != before
+
+
+def test_delusions_of_chains_are_counted():
+    """Three subgoals, of which the pocket cannot be reached, and nothing can be reached from it."""
+    oracle, cells = LavaOracle(POCKET.world), np.array([0, 12, 20, 3, 24])  # the pocket is in the middle
+    seen = POCKET.observe(np.zeros(5, int), cells)[None]
+    chains = Chains(seen, np.array([[2.0, 4.0, 16.0, 3.0]]), np.array([2]))
+    found = chain_truth(chains, oracle, 0.99, 16.0)
+    assert found["delusional_vertices"] == pytest.approx(1 / 3)
+    assert found["delusional_target"] == 1.0
+    assert found["delusional_edge_error"] == pytest.approx((12.0 + 0.0) / 2)
+    assert found["edge_error_to_delusional"] == 12.0
+    assert found["edge_error_from_delusional"] == 0.0
