@@ -16,6 +16,7 @@ from skipper.commands.diagnose import Diagnose
 from skipper.commands.evaluate import Evaluate
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
+from skipper.commands.table import Table
 from skipper.commands.train import Train
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
@@ -82,6 +83,7 @@ def commands(base: RunConfig, family: Family) -> Any:
         | Annotated[Diagnose, command("diagnose", default=with_world(Diagnose, family))]
         | Annotated[Ablate, command("ablate", default=with_world(Ablate, family))]
         | Annotated[Compare, command("compare")]
+        | Annotated[Table, command("table")]
         | Annotated[Plot, command("plot")]
         | Annotated[Demo, command("demo")]
         | Annotated[Bench, command("bench")]
