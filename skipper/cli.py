@@ -14,9 +14,9 @@ from skipper.commands.compare import Compare
 from skipper.commands.demo import Demo
 from skipper.commands.diagnose import Diagnose
 from skipper.commands.evaluate import Evaluate
+from skipper.commands.markdown_table import Table
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
-from skipper.commands.table import Table
 from skipper.commands.train import Train
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig

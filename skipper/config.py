@@ -87,13 +87,23 @@ class GeneratorConfig:
     """Weight of the entropy of the partial descriptions."""
     entropy_period: int = 10_000
     """Updates per cycle of that weight: it rises over the first half, then stays at its maximum."""
+
+    def __post_init__(self) -> None:
+        check_positive(self, "description_bits", "generator_width", "entropy_period")
+
+
+@dataclass(frozen=True)
+class SkipperGeneratorConfig(GeneratorConfig):
+    """Skipper's generators, which learn beside the estimators."""
+
     generator_every: int = 1
     """Update the generator once per this many updates of the estimators. Paper: 1."""
     learned_goal: bool = False
     """Predict the goal as a state whose entering was rewarded, instead of receiving it (paper, conclusions)."""
 
     def __post_init__(self) -> None:
-        check_positive(self, "description_bits", "generator_width", "entropy_period", "generator_every")
+        super().__post_init__()
+        check_positive(self, "generator_every")
 
 
 @dataclass(frozen=True)
@@ -249,28 +259,6 @@ class HindsightConfig(ReplayConfig):
         check_positive(self, "targets", "pair_episodes", "pair_transitions", "pair_targets")
         check_shares(self, "pair_endings", "pair_rewarded", "other_episodes")
         check_choice("strategy", self.strategy, get_args(Strategy))
-
-
-@dataclass(frozen=True)
-class WindowConfig(ReplayConfig):
-    """Replay of an agent without targets: single transitions by priority, or windows of consecutive ones."""
-
-    window_episodes: int = 0
-    """Learn from a window of transitions of each of this many episodes, encoding each state once, instead of single
-    transitions by priority. Batch size and priorities then have no effect. 0, as in the paper: single transitions."""
-    window_transitions: int = 12
-    """Consecutive transitions of each of these episodes."""
-    window_endings: float = 0.0
-    """Share of the windows that end with their episode, where rewards and deaths are."""
-    window_rewarded: float = 0.0
-    """Share of these that are of episodes whose last step was rewarded, which are rare at first."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(self, "window_transitions")
-        check_shares(self, "window_endings", "window_rewarded")
-        if self.window_episodes < 0:
-            raise ValueError(f"window_episodes must not be negative, got {self.window_episodes}")
 
 
 @dataclass(frozen=True)

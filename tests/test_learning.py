@@ -7,11 +7,12 @@ import torch
 
 from skipper.agents.modelfree.agent import ModelFreeAgent
 from skipper.agents.modelfree.config import ModelFreeLearningConfig
-from skipper.config import NetworkConfig, WindowConfig
+from skipper.config import NetworkConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.replay.windows import WindowConfig
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop
 from skipper.training.settings import configure

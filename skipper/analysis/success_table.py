@@ -22,7 +22,7 @@ def read_rows(path: Path) -> dict[str, list[Path]]:
 
 def success_table(rows: Mapping[str, Sequence[Path]]) -> str:
     """One row per agent: means over seeds for every evaluation set, their mean, the worst seed, and training tasks."""
-    lines = []
+    lines: list[str] = []
     for name, files in rows.items():
         unseen = [read_run(path) for path in files]
         check_side(unseen)

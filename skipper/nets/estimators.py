@@ -5,7 +5,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from skipper.config import GeneratorConfig, LearningConfig, NetworkConfig, PlanningConfig
+from skipper.config import GeneratorConfig, LearningConfig, NetworkConfig, PlanningConfig, SkipperGeneratorConfig
 from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.heads import Heads, PairwiseHead, discount_support, distance_support, unit_support
 from skipper.nets.layers import mlp
@@ -31,6 +31,10 @@ class GeneratingConfig(Protocol):
 
 class PlannerConfig(GeneratingConfig, Protocol):
     """The blocks that networks need which annotate proxy problems."""
+
+    @property
+    def generator(self) -> SkipperGeneratorConfig:
+        """The checkpoint generator, and perhaps one of goals."""
 
     @property
     def planning(self) -> PlanningConfig:

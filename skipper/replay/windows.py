@@ -1,13 +1,37 @@
 """Windows of consecutive transitions of a few episodes, each state encoded once; not in the paper."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skipper.config import WindowConfig
+from skipper.config import ReplayConfig
 from skipper.replay.store import NO_EPISODE, NO_TASK, EpisodeStore
+from skipper.runtime.checks import check_positive, check_shares
 from skipper.runtime.jit import kernel
 from skipper.types import Array
+
+
+@dataclass(frozen=True)
+class WindowConfig(ReplayConfig):
+    """Replay of an agent without targets: single transitions by priority, or windows of consecutive ones."""
+
+    window_episodes: int = 0
+    """Learn from a window of transitions of each of this many episodes, encoding each state once, instead of single
+    transitions by priority. Batch size and priorities then have no effect. 0, as in the paper: single transitions."""
+    window_transitions: int = 12
+    """Consecutive transitions of each of these episodes."""
+    window_endings: float = 0.0
+    """Share of the windows that end with their episode, where rewards and deaths are."""
+    window_rewarded: float = 0.0
+    """Share of these that are of episodes whose last step was rewarded, which are rare at first."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self, "window_transitions")
+        check_shares(self, "window_endings", "window_rewarded")
+        if self.window_episodes < 0:
+            raise ValueError(f"window_episodes must not be negative, got {self.window_episodes}")
 
 
 class Windows(NamedTuple):

@@ -19,7 +19,7 @@ from skipper.analysis.oracle_metrics import (
     plan_truth,
     walk_truth,
 )
-from skipper.config import GeneratorConfig, NetworkConfig, PlanningConfig
+from skipper.config import NetworkConfig, PlanningConfig, SkipperGeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.oracle import LavaOracle, action_values, reach_truth, shortest_distances
@@ -40,7 +40,7 @@ def policy(world: LavaConfig = WORLD, **planning) -> SkipperPolicy:
         base,
         world=world,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-        generator=GeneratorConfig(generator_width=4),
+        generator=SkipperGeneratorConfig(generator_width=4),
         planning=replace(base.planning, match_observations=True, **planning),
     )
     agent = SkipperAgent(config, environment_spec(world))

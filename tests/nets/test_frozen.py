@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from skipper.agents.optimizer import Optimizer
-from skipper.config import GeneratorConfig, LearningConfig, NetworkConfig
+from skipper.config import LearningConfig, NetworkConfig, SkipperGeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
@@ -28,7 +28,7 @@ CONFIG = replace(
     BASE,
     world=WORLD,
     network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-    generator=GeneratorConfig(generator_width=4),
+    generator=SkipperGeneratorConfig(generator_width=4),
     planning=replace(BASE.planning, replan="step"),
 )
 

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from skipper.config import WindowConfig
 from skipper.replay.episodes import Episode
 from skipper.replay.store import EpisodeStore
-from skipper.replay.windows import WindowSampler
+from skipper.replay.windows import WindowConfig, WindowSampler
 
 
 def episode(states: list[int], rewards: list[float], terminated: bool = True) -> Episode:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field, fields
 
-from skipper.config import LearningConfig, RunConfig, WindowConfig, WorldConfig
+from skipper.config import LearningConfig, RunConfig, WorldConfig
 from skipper.presets import Table, added, shared_preset
+from skipper.replay.windows import WindowConfig
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 from skipper.agents.target_config import TargetLearningConfig, TargetRunConfig, check_environment, target_blocks
 from skipper.config import (
     DecisionConfig,
-    GeneratorConfig,
     HindsightConfig,
     PlanningConfig,
     RunConfig,
+    SkipperGeneratorConfig,
     WorldConfig,
 )
 from skipper.presets import Table, shared_preset
@@ -39,6 +39,7 @@ class SkipperConfig(TargetRunConfig):
 
     agent: str = "skipper-regen"
     """The agent to train."""
+    generator: SkipperGeneratorConfig = field(default_factory=SkipperGeneratorConfig)
     planning: PlanningConfig = field(default_factory=PlanningConfig)
     learning: SkipperLearningConfig = field(default_factory=SkipperLearningConfig)
 
@@ -99,7 +100,7 @@ def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> Skipp
         "agent": agent,
         "env": env,
         "world": world,
-        "generator": GeneratorConfig(**more.get("generator", {})),
+        "generator": SkipperGeneratorConfig(**more.get("generator", {})),
         "planning": replace(PlanningConfig(**more.get("planning", {})), **VARIANTS[agent]),
         "learning": SkipperLearningConfig(**vars(shared.learning) | more.get("learning", {})),
         "replay": HindsightConfig(**vars(shared.replay) | more.get("replay", {})),

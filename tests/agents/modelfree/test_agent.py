@@ -7,9 +7,10 @@ import torch
 from skipper.agents.exploration import EpsilonGreedy
 from skipper.agents.learning_core import named_rng
 from skipper.agents.modelfree.agent import ModelFreeAgent, ValueNetwork, play_modelfree
-from skipper.config import DecisionConfig, NetworkConfig, WindowConfig
+from skipper.config import DecisionConfig, NetworkConfig
 from skipper.losses import scalar_loss
 from skipper.nets.heads import PairwiseHead, distance_support
+from skipper.replay.windows import WindowConfig
 from skipper.training.settings import configure
 from skipper.types import EnvironmentSpec, TimeStep, Transition
 

@@ -8,7 +8,7 @@ import torch
 
 from skipper.agents.registry import agent_kind, make_baseline
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.config import GeneratorConfig, NetworkConfig
+from skipper.config import NetworkConfig, SkipperGeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.scene import LavaScene
@@ -29,7 +29,7 @@ def configuration(agent: str = "skipper-regen", **planning):
         base,
         world=WORLD,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-        generator=GeneratorConfig(generator_width=4),
+        generator=SkipperGeneratorConfig(generator_width=4),
         planning=replace(base.planning, **planning),
     )
 

@@ -9,7 +9,7 @@ import torch
 from skipper.agents.hindsight import Hindsight, head_losses
 from skipper.agents.skipper.policy import SkipperPolicy
 from skipper.agents.skipper.update import bootstrap_targets
-from skipper.config import GeneratorConfig, NetworkConfig
+from skipper.config import NetworkConfig, SkipperGeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
@@ -31,7 +31,7 @@ CONFIG = replace(
     BASE,
     world=WORLD,
     network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-    generator=GeneratorConfig(generator_width=4),
+    generator=SkipperGeneratorConfig(generator_width=4),
     planning=replace(BASE.planning, replan="step", match_observations=True, edge_threshold=20.0),
 )
 

@@ -6,7 +6,7 @@ import torch
 
 from skipper.agents.skipper.edges import EdgeSource
 from skipper.agents.skipper.policy import SkipperPolicy, evaluation_policy
-from skipper.config import GeneratorConfig, NetworkConfig
+from skipper.config import NetworkConfig, SkipperGeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.oracle import LavaOracle, action_values, shortest_distances
@@ -29,7 +29,7 @@ def policy(**settings) -> SkipperPolicy:
         with_settings(configure("debug", "skipper-regen"), settings),
         world=WORLD,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-        generator=GeneratorConfig(generator_width=4),
+        generator=SkipperGeneratorConfig(generator_width=4),
     )
     with seeded_initialisation(0):
         network = SkipperNetwork(config, SPEC)

@@ -11,7 +11,7 @@ from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.vertices import merge_vertices
-from skipper.config import DecisionConfig, GeneratorConfig, NetworkConfig, RunConfig
+from skipper.config import DecisionConfig, NetworkConfig, RunConfig, SkipperGeneratorConfig
 from skipper.envs.lava.config import EVALUATION_DIFFICULTIES, LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.scene import LavaScene
@@ -37,7 +37,7 @@ def configuration(agent: str = "skipper-regen", **settings) -> RunConfig:
         with_settings(configure("debug", agent), settings),
         world=WORLD,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-        generator=GeneratorConfig(generator_width=4),
+        generator=SkipperGeneratorConfig(generator_width=4),
     )
 
 

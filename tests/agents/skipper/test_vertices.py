@@ -6,7 +6,7 @@ import torch
 
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.vertices import VertexSource, distinct_codes, hidden_checkpoints, merge_vertices
-from skipper.config import GeneratorConfig, NetworkConfig, RunConfig
+from skipper.config import NetworkConfig, RunConfig, SkipperGeneratorConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.scene import LavaScene
@@ -28,7 +28,7 @@ def configuration(**planning) -> RunConfig:
         base,
         world=WORLD,
         network=NetworkConfig(embedding=8, partial_width=16, hidden=32),
-        generator=GeneratorConfig(generator_width=4),
+        generator=SkipperGeneratorConfig(generator_width=4),
         planning=replace(base.planning, **planning),
     )
 
