@@ -129,14 +129,14 @@ def test_mistakes_in_watching_are_reported(options, complaint, monkeypatch, tmp_
 @pytest.mark.parametrize(
     ("options", "size", "max_steps", "checkpoints"),
     [
-        ([], (12, 12), 64, 30),
-        (["--size", "8"], (8, 8), 64, 30),
-        (["--size", "16"], (16, 16), 85, 53),
-        (["--size", "16", "24", "--seed", "1"], (16, 24), 107, 80),
-        (["--size", "16", "--max-steps", "70"], (16, 16), 70, 53),
-        (["--size=16"], (16, 16), 85, 53),
-        (["--size", "24", "--size", "16"], (16, 16), 85, 53),
-        (["--size", "two"], (12, 12), 64, 30),  # the command refuses it
+        ([], (12, 12), 64, 62),
+        (["--size", "8"], (8, 8), 64, 62),
+        (["--size", "16"], (16, 16), 85, 110),
+        (["--size", "16", "24", "--seed", "1"], (16, 24), 107, 165),
+        (["--size", "16", "--max-steps", "70"], (16, 16), 70, 110),
+        (["--size=16"], (16, 16), 85, 110),
+        (["--size", "24", "--size", "16"], (16, 16), 85, 110),
+        (["--size", "two"], (12, 12), 64, 62),  # the command refuses it
     ],
 )
 def test_what_training_starts_from_grows_with_the_world(options, size, max_steps, checkpoints):

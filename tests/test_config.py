@@ -2,6 +2,8 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 
 import pytest
 
+from skipper.agents.leap.config import LeapConfig
+from skipper.agents.modelfree.config import ModelFreeConfig
 from skipper.agents.skipper.config import SkipperConfig, SkipperLearningConfig
 from skipper.config import (
     EvaluationConfig,
@@ -69,14 +71,20 @@ def test_settings_that_cannot_work_together_are_refused():
     with pytest.raises(ValueError, match="max_distance must be the last of the 16 bins, got 8"):
         SkipperConfig(planning=PlanningConfig(max_distance=8.0))
     process = SkipperLearningConfig(updater_process=True, act_with_target_network=True)
-    with pytest.raises(ValueError, match="updater_process needs all_pairs and act_with_target_network"):
+    with pytest.raises(
+        ValueError, match="updater_process needs all_pairs, and act_with_target_network or random actions"
+    ):
         SkipperConfig(learning=process)
     SkipperConfig(learning=process, replay=HindsightConfig(all_pairs=True))
-    with pytest.raises(ValueError, match="updater_process needs all_pairs and act_with_target_network"):
+    with pytest.raises(
+        ValueError, match="updater_process needs all_pairs, and act_with_target_network or random actions"
+    ):
         SkipperConfig(learning=replace(process, act_with_target_network=False), replay=HindsightConfig(all_pairs=True))
+    at_random = replace(process, act_with_target_network=False, training_targets="none")
+    SkipperConfig(learning=at_random, replay=HindsightConfig(all_pairs=True))
 
 
-@pytest.mark.parametrize("kind", [RunConfig, SkipperConfig])
+@pytest.mark.parametrize("kind", [RunConfig, SkipperConfig, LeapConfig, ModelFreeConfig])
 def test_no_two_fields_of_a_run_share_a_name(kind):
     """The command line has no blocks: every field is an option of its own name."""
     config, names = kind(), []
