@@ -71,14 +71,10 @@ def test_settings_that_cannot_work_together_are_refused():
     with pytest.raises(ValueError, match="max_distance must be the last of the 16 bins, got 8"):
         SkipperConfig(planning=PlanningConfig(max_distance=8.0))
     process = SkipperLearningConfig(updater_process=True, act_with_target_network=True)
-    with pytest.raises(
-        ValueError, match="updater_process needs all_pairs, and act_with_target_network or random actions"
-    ):
+    with pytest.raises(ValueError, match="updater_process needs all_pairs, and act_with"):
         SkipperConfig(learning=process)
     SkipperConfig(learning=process, replay=HindsightConfig(all_pairs=True))
-    with pytest.raises(
-        ValueError, match="updater_process needs all_pairs, and act_with_target_network or random actions"
-    ):
+    with pytest.raises(ValueError, match="updater_process needs all_pairs, and act_with"):
         SkipperConfig(learning=replace(process, act_with_target_network=False), replay=HindsightConfig(all_pairs=True))
     at_random = replace(process, act_with_target_network=False, training_targets="none")
     SkipperConfig(learning=at_random, replay=HindsightConfig(all_pairs=True))
