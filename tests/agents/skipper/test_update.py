@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from every_pair import TASKS, every_pair
 
+from skipper.agents import hindsight
 from skipper.agents.hindsight import Hindsight
 from skipper.agents.optimizer import Optimizer
 from skipper.agents.skipper import update
@@ -93,8 +94,8 @@ def test_targets_use_the_online_choice_and_the_frozen_estimates(monkeypatch):
     batch, _ = every_pair()
     online, frozen = two_networks()
     given = []
-    real = update.pair_losses
-    monkeypatch.setattr(update, "pair_losses", lambda *asked: given.append(asked[-1]) or real(*asked))
+    real = hindsight.pair_losses
+    monkeypatch.setattr(hindsight, "pair_losses", lambda *asked: given.append(asked[-1]) or real(*asked))
     estimator_losses(online, batch, bootstrap_targets(frozen, batch, frozen.partial), CONFIG)
     with torch.no_grad():
         _, after, aim = map(online.partial, images(batch))
@@ -119,7 +120,7 @@ def given_targets(monkeypatch, batch: Hindsight, config: SkipperLearningConfig) 
     """The targets of value, reward and distance that the losses are computed with."""
     online, frozen = two_networks()
     given = []
-    monkeypatch.setattr(update, "pair_losses", lambda *asked: given.append(asked[-1]) or asked[-1])
+    monkeypatch.setattr(hindsight, "pair_losses", lambda *asked: given.append(asked[-1]) or asked[-1])
     estimator_losses(online, batch, bootstrap_targets(frozen, batch, frozen.partial), config)
     return given
 
@@ -156,8 +157,8 @@ def test_whole_distributions_of_distances_are_backed_up(monkeypatch):
     batch = batch._replace(steps=torch.arange(len(rows)) % 4 + 1.0)
     online, frozen = two_networks()
     given = []
-    real = update.pair_losses
-    monkeypatch.setattr(update, "pair_losses", lambda *asked: given.append(asked[-1]) or real(*asked))
+    real = hindsight.pair_losses
+    monkeypatch.setattr(hindsight, "pair_losses", lambda *asked: given.append(asked[-1]) or real(*asked))
     bootstrap = bootstrap_targets(frozen, batch, frozen.partial, distributions=True)
     losses = estimator_losses(online, batch, bootstrap, CONFIG)
     with torch.no_grad():
@@ -218,7 +219,7 @@ def test_a_changed_head_is_never_replaced_by_the_compiled_losses(monkeypatch):
         _, after, aim = map(frozen.partial, images(batch))
         expected = frozen.distance.expectation(frozen.distance(after, aim))
     torch.testing.assert_close(bootstrap.distance, expected)
-    monkeypatch.setattr(update, "pair_losses", None)  # not needed
+    monkeypatch.setattr(hindsight, "pair_losses", None)  # not needed
     again = estimator_losses(online, batch, bootstrap, CONFIG, real=30)
     for name, found in losses.items():
         assert (found == again[name]).all()
