@@ -286,16 +286,15 @@ def test_states_that_differ_elsewhere_than_in_the_agents_cell_have_their_own_est
 @torch.no_grad()
 def test_where_whole_distributions_are_learned_an_edge_that_never_arrives_counts_nothing(compiled):
     config = replace(CONFIG, planning=replace(CONFIG.planning, distance_distributions=True))
-    module, given = network(config), vertices(states(4))
+    (plain, frozen), given, bins = (network(CONFIG), network(config)), vertices(states(4)), config.network.bins
     if not compiled:
-        module.estimators.value.__class__ = type("SameHead", (PairwiseHead,), {})
-    bins = config.network.bins
-    plain, frozen = FrozenNetwork(module, CONFIG, SPEC), FrozenNetwork(module, config, SPEC)
+        for module in (plain, frozen):
+            module.estimators.value.__class__ = type("SameHead", (PairwiseHead,), {})
     every = np.ones((1, 4, 4), bool)
-    before, found = plain.edges(given).where(every), frozen.edges(given).where(every)
+    before, found = (FrozenNetwork(module, CONFIG, SPEC).edges(given).where(every) for module in (plain, frozen))
     assert (found.discount < before.discount).all()  # by what the last bin adds
     np.testing.assert_allclose(found.distance, before.distance, rtol=1e-5)
-    module.estimators.distance.layers[-1].bias[bins - 1 :: bins] += 500.0  # the last bin of every action
-    again = FrozenNetwork(module, config, SPEC).edges(given).where(every)
+    frozen.estimators.distance.layers[-1].bias[bins - 1 :: bins] += 500.0  # the last bin of every action
+    again = FrozenNetwork(frozen, config, SPEC).edges(given).where(every)
     np.testing.assert_allclose(again.distance, bins, rtol=1e-5)
     np.testing.assert_allclose(again.discount, 0.0, atol=1e-6)
