@@ -60,6 +60,9 @@ class NetworkConfig:
     """Width of the partial state sigma(s)."""
     spatial_abstraction: bool = True
     """False replaces the selector by one linear layer on the whole state (an ablation)."""
+    contrast_start: bool = False
+    """Start with heads on the difference of source and target: what all states of a scene share cancels out. Not in the
+    paper; no effect on an agent without targets."""
     pessimistic_heads: bool = False
     """Start with values near 0 and distances near the maximum instead of in the middle. Not in the paper."""
     hidden: int = 256
@@ -178,6 +181,8 @@ class LearningConfig:
     target_update_every: int = 8_000
     """Environment steps between copies of the online network to the target network."""
     learning_rate: float = 2.5e-4
+    warmup_updates: int = 0
+    """Updates over which the learning rate rises from 0 at the beginning. Paper: 0."""
     final_learning_rate_fraction: float = 1.0
     """Fraction of the learning rate at the end; it falls linearly over the second half. Paper: 1."""
     adam_epsilon: float = 1.5e-4
@@ -203,8 +208,9 @@ class LearningConfig:
         check_positive(self, "adam_epsilon", "gradient_clip")
         check_shares(self, "final_learning_rate_fraction", "ema_decay")
         check_shares(self, "epsilon_start", "epsilon_end", "epsilon_evaluation")
-        if self.learning_starts < 0:
-            raise ValueError(f"learning_starts must not be negative, got {self.learning_starts}")
+        for name in ("learning_starts", "warmup_updates"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         check_discounts(self, "task_discount")
 
 

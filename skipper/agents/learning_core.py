@@ -226,9 +226,10 @@ class LearningCore(Generic[Network]):
 
     @property
     def rate(self) -> float:
-        """Current fraction of the learning rate, which may decrease over the second half of the run."""
-        late = max(2.0 * self.progress - 1.0, 0.0)
-        return 1.0 - late * (1.0 - self.config.learning.final_learning_rate_fraction)
+        """Current fraction of the learning rate: it may rise at first, and fall over the second half of the run."""
+        settings, late = self.config.learning, max(2.0 * self.progress - 1.0, 0.0)
+        warm = min((self.updates + 1) / settings.warmup_updates, 1.0) if settings.warmup_updates else 1.0
+        return warm * (1.0 - late * (1.0 - settings.final_learning_rate_fraction))
 
     @property
     def progress(self) -> float:

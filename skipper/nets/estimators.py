@@ -50,6 +50,7 @@ def pairwise_head(config: NetworkConfig, actions: int, support: Tensor, worst: i
         support=support,
         favoured=worst if config.pessimistic_heads else None,
         scaled=config.scaled_start,
+        contrast=config.contrast_start,
     )
 
 

@@ -35,13 +35,20 @@ class PairwiseHead(nn.Module):
         support: Tensor,
         favoured: int | None = None,
         scaled: bool = False,
+        contrast: bool = False,
     ) -> None:
-        """``favoured`` is a bin that initially holds nearly all of the histogram."""
+        """``favoured`` is a bin that initially holds nearly all of the histogram.
+
+        With ``contrast`` the head initially depends on the difference of the two states only.
+        """
         super().__init__()
         self.actions = actions
         self.layers = mlp(2 * width, hidden, actions * len(support), scaled=scaled)
         self.width = width
         self.register_buffer("support", support)
+        if contrast:
+            weight = self.first_layer()[0].data
+            weight[:, width:] = -weight[:, :width]
         if favoured is not None:
             bias = self.layers[-1].bias
             assert isinstance(bias, Tensor)

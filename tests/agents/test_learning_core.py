@@ -105,3 +105,15 @@ def test_evaluation_and_saved_weights_are_those_of_the_average():
     assert (agent.evaluator(np.random.default_rng(0)).act(step).action == best).mean() > 0.9
     plain = ModelFreeAgent(config, SPEC).core
     assert plain.evaluated is plain.network
+
+
+def test_the_learning_rate_rises_over_the_warm_up_and_falls_over_the_second_half():
+    settings = replace(CONFIG.learning, warmup_updates=4, final_learning_rate_fraction=0.5)
+    core = SkipperAgent(replace(CONFIG, learning=settings, steps=1_000), SPEC).core
+    rates = []
+    for core.updates in range(6):
+        rates.append(core.rate)
+    assert rates == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    for steps, expected in ((500, 1.0), (750, 0.75), (1_000, 0.5), (2_000, 0.5)):
+        core.steps = steps
+        assert core.rate == pytest.approx(expected)

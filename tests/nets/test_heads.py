@@ -63,3 +63,12 @@ def test_histograms_of_pairs_are_those_of_the_heads_own_logits():
         assert not found[-1].requires_grad
         torch.testing.assert_close(found[-1], module(sigma[source], sigma[target]).softmax(-1).detach())
     assert not torch.allclose(*found)
+
+
+def test_a_contrast_is_of_the_difference_only():
+    module = head(contrast=True)
+    source, target, shared = torch.randn(6, 4), torch.randn(6, 4), torch.randn(6, 4)
+    torch.testing.assert_close(module(source + shared, target + shared), module(source, target))
+    torch.testing.assert_close(module(source, source), module(target, target))
+    plain = head()
+    assert not torch.allclose(plain(source + shared, target + shared), plain(source, target))
