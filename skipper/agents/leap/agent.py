@@ -12,18 +12,22 @@ from skipper.agents.leap.chain_state import ChainState
 from skipper.agents.leap.config import LeapConfig
 from skipper.agents.leap.policy import RandomTargetPolicy, evaluation_actor
 from skipper.agents.leap.update import LeapBatches, LeapUpdater
-from skipper.agents.learning_core import LearningCore, module_state, named_rng
+from skipper.agents.learning_core import LearningCore, named_rng
+from skipper.agents.target_learner import TargetLearner
 from skipper.agents.update_process import UpdaterProcess
 from skipper.config import DecisionConfig
 from skipper.nets.estimators import LeapNetwork
 from skipper.nets.frozen import FrozenNetwork
-from skipper.types import Agent, Array, Decision, EnvironmentSpec, Stage, TimeStep, Transition
+from skipper.types import Agent, Decision, EnvironmentSpec, Stage, TimeStep
 
 GENERATOR, DISTANCES = "generator", "distances"  # the stages
 
 
-class LeapAgent:
+class LeapAgent(TargetLearner):
     """Learns in two stages, each from experience of its own, and acts at random or towards random targets."""
+
+    _plan_state_type = ChainState
+    _batches: LeapBatches
 
     def __init__(self, config: LeapConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec, self._stage = config, spec, ""
@@ -31,7 +35,7 @@ class LeapAgent:
         self._frozen = FrozenNetwork(self.core.target_network, config, spec)
         self._batches = LeapBatches(self.core, config, spec, self._frozen)
         self._act_rng = named_rng(config.seed, "act")
-        self._walk = self._training_policy()
+        self._policy = self._training_policy()
         updater = LeapUpdater(config, self.core.online)
         self._updater = UpdaterProcess(updater, spec) if config.uses_updater_process else updater
 
@@ -64,7 +68,7 @@ class LeapAgent:
         settings = self.config.learning
         if settings.training_targets == "none" or self._stage == GENERATOR:
             return Decision(self._act_rng.integers(self.spec.actions, size=len(timestep.first)))
-        return self._walk.act(timestep, linear_epsilon(settings, self.core.steps), self._act_rng)
+        return self._policy.act(timestep, linear_epsilon(settings, self.core.steps), self._act_rng)
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The evaluated networks, with caches and a random stream of their own."""
@@ -73,58 +77,21 @@ class LeapAgent:
 
     # Learning
 
-    def observe(self, transition: Transition) -> None:
-        """Store what the last decision led to; a target update waits for pending updates."""
-        if self.core.target_update_after(transition):
-            self._updater.synchronise()
-        self.core.observe(transition)
-
-    def ready(self) -> bool:
-        """Whether there is anything to learn from."""
-        return self._batches.draw.sampler.ready()
-
     def learn(self) -> Mapping[str, float]:
         """One update of the generator, or of the distances."""
-        if self._stage == GENERATOR:
-            metrics = self._batches.update_generator().metrics
-            self.core.updates += 1
-            return metrics
-        batch = self._batches.prepare()
+        if self._stage == DISTANCES:
+            return super().learn()
+        metrics = self._batches.update_generator().metrics
         self.core.updates += 1
-        result = self._updater.update(batch)
-        self._batches.draw.update_priorities(batch.leaf, result.losses)
-        return result.metrics
+        return metrics
 
     # Saving
 
-    def weights(self) -> dict[str, Array]:
-        """The networks that are evaluated."""
-        self._updater.synchronise()
-        return module_state(self.core.evaluated)
-
     def state_dict(self) -> dict[str, Any]:
         """Everything that decides the future."""
-        self._updater.synchronise()
-        chains = self._walk.chain_state
-        return {
-            "stage": self._stage,
-            "core": self.core.state_dict(),
-            "sampler": self._batches.draw.sampler.state_dict(),
-            "frozen": self._frozen.state_dict(),
-            "chain_state": chains.state_dict() if chains is not None else {},
-            "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
-        }
+        return super().state_dict() | {"stage": self._stage}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue exactly where the state was taken."""
         self._stage = state["stage"]
-        self.core.load_state_dict(state["core"])
-        self._batches.draw.sampler.load_state_dict(state["sampler"])
-        self._frozen.load_state_dict(state["frozen"])
-        self._updater.restart()
-        self._walk.chain_state = ChainState.from_state(state["chain_state"]) if state["chain_state"] else None
-        for name, rng in self._rngs().items():
-            rng.bit_generator.state = state["rngs"][name]
-
-    def _rngs(self) -> dict[str, np.random.Generator]:
-        return {"act": self._act_rng, "imagine": self._batches.draw.rng, "plan": self._walk.rng}
+        super().load_state_dict(state)

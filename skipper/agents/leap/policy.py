@@ -31,7 +31,7 @@ class LeapPolicy:
         self.subgoal_source = SubgoalSource(frozen, config, spec, rng)
         self._penalty = config.decision.revisit_penalty
         self._attend = frozen.network.estimators.partial.attend if explain else None
-        self.chain_state: ChainState | None = None
+        self.plan_state: ChainState | None = None
 
     # Decisions
 
@@ -40,16 +40,16 @@ class LeapPolicy:
         decision = self.decide(timestep)
         decision = decision._replace(action=explore(decision.action, epsilon, self.spec.actions, rng))
         if self._penalty > 0:
-            assert self.chain_state is not None
-            self.chain_state.visits.record(self.spec.state_key(timestep.observation), decision.action)
+            assert self.plan_state is not None
+            self.plan_state.visits.record(self.spec.state_key(timestep.observation), decision.action)
         return decision
 
     def decide(self, timestep: TimeStep) -> Decision:
         """Targets and greedy actions."""
         B, config = len(timestep.observation), self.config.planning  # noqa: N806
-        if self.chain_state is None or len(self.chain_state.aim) != B:
-            self.chain_state = ChainState.empty(B, config.subgoals, self.spec.shape, self.spec.longest)
-        chains = self.chain_state
+        if self.plan_state is None or len(self.plan_state.aim) != B:
+            self.plan_state = ChainState.empty(B, config.subgoals, self.spec.shape, self.spec.longest)
+        chains = self.plan_state
         chains.begin_episodes(timestep.first)
         active = np.ones(B, bool) if timestep.idle is None else ~timestep.idle
         # Is it time to plan, or to choose again among the subgoals and the goal?

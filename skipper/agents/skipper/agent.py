@@ -1,26 +1,27 @@
 """The Skipper agent: acts by planning over imagined checkpoints and learns from hindsight (Alg. 1)."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from skipper.agents.exploration import linear_epsilon
-from skipper.agents.learning_core import LearningCore, module_state, named_rng
+from skipper.agents.learning_core import LearningCore, named_rng
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
 from skipper.agents.skipper.update import SkipperUpdater, UpdateBatches
+from skipper.agents.target_learner import TargetLearner
 from skipper.agents.update_process import UpdaterProcess
 from skipper.config import DecisionConfig
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
-from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
+from skipper.types import Agent, Decision, EnvironmentSpec, TimeStep
 
 
-class SkipperAgent:
+class SkipperAgent(TargetLearner):
     """Learns estimators, checkpoint policy and generator from hindsight, and acts by planning with them."""
+
+    _plan_state_type = PlanState
 
     def __init__(self, config: SkipperConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec = config, spec
@@ -58,58 +59,3 @@ class SkipperAgent:
         self._updater.synchronise()
         policy = evaluation_policy(self.core.evaluated, self.config, self.spec, rng)
         return SkipperActor(policy, self.config.learning.epsilon_evaluation)
-
-    # Learning
-
-    def observe(self, transition: Transition) -> None:
-        """Store what the last decision led to; a target update waits for pending updates."""
-        if self.core.target_update_after(transition):
-            self._updater.synchronise()
-        self.core.observe(transition)
-
-    def ready(self) -> bool:
-        """Whether there is anything to learn from."""
-        return self._batches.draw.sampler.ready()
-
-    def learn(self) -> Mapping[str, float]:
-        """One update of estimators and generator (Alg. 1, "time to train")."""
-        # Sample hindsight transitions, and prepare imagined and bootstrap targets.
-        batch = self._batches.prepare()
-        self.core.updates += 1
-        # Losses and a gradient step, in this process or in another one.
-        result = self._updater.update(batch)
-        # The losses are the new priorities.
-        self._batches.draw.update_priorities(batch.leaf, result.losses)
-        return result.metrics
-
-    # Saving
-
-    def weights(self) -> dict[str, Array]:
-        """The networks that are evaluated."""
-        self._updater.synchronise()
-        return module_state(self.core.evaluated)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that decides the future."""
-        self._updater.synchronise()
-        plans = self._policy.plan_state
-        return {
-            "core": self.core.state_dict(),
-            "sampler": self._batches.draw.sampler.state_dict(),
-            "frozen": self._frozen.state_dict(),
-            "plan_state": plans.state_dict() if plans is not None else {},
-            "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue exactly where the state was taken."""
-        self.core.load_state_dict(state["core"])
-        self._batches.draw.sampler.load_state_dict(state["sampler"])
-        self._frozen.load_state_dict(state["frozen"])
-        self._updater.restart()
-        self._policy.plan_state = PlanState.from_state(state["plan_state"]) if state["plan_state"] else None
-        for name, rng in self._rngs().items():
-            rng.bit_generator.state = state["rngs"][name]
-
-    def _rngs(self) -> dict[str, np.random.Generator]:
-        return {"act": self._act_rng, "imagine": self._batches.draw.rng, "plan": self._policy.rng}
