@@ -1,11 +1,19 @@
 """Settings that agents share which imagine states and walk to targets."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from math import ceil, log2
 from typing import Any, Literal, get_args
 
-from skipper.config import PAPER_CELLS, GeneratorConfig, HindsightConfig, LearningConfig, RunConfig, WorldConfig
+from skipper.config import (
+    PAPER_CELLS,
+    DecisionConfig,
+    GeneratorConfig,
+    HindsightConfig,
+    LearningConfig,
+    RunConfig,
+    WorldConfig,
+)
 from skipper.presets import Table, added
 from skipper.runtime.checks import check_choice
 from skipper.types import EnvironmentSpec
@@ -83,7 +91,14 @@ class TargetRunConfig(RunConfig):
 TARGETS: Table = {
     "fast": {
         "generator": {"description_bits": 6, "generator_width": 8, "flat_description": True},
-        "learning": {"hindsight_bound": True, "act_with_target_network": True, "updater_process": True},
+        "network": {"contrast_start": True},
+        "learning": {
+            "learning_rate": 2e-3,
+            "warmup_updates": 500,
+            "hindsight_bound": True,
+            "act_with_target_network": True,
+            "updater_process": True,
+        },
         "replay": {
             "all_pairs": True,
             "pair_episodes": 8,
@@ -128,6 +143,15 @@ def target_blocks(
     return {
         block: {key: rules[key](value, larger) if key in rules else value for key, value in settings.items()}
         for block, settings in added(name, TARGETS, everywhere, *slips).items()
+    }
+
+
+def target_values(shared: RunConfig, more: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Fields of a run: those of the ``shared`` preset, and the blocks that all agents with targets extend alike."""
+    return {entry.name: getattr(shared, entry.name) for entry in fields(shared)} | {
+        "network": replace(shared.network, **more.get("network", {})),
+        "replay": HindsightConfig(**vars(shared.replay) | more.get("replay", {})),
+        "decision": DecisionConfig(**more.get("decision", {})),
     }
 
 

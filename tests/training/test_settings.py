@@ -48,6 +48,13 @@ def test_the_fast_preset_gives_the_baseline_its_own_block():
     assert (paper.replay.window_episodes, paper.learning.task_discount) == (0, 0.99)
 
 
+def test_agents_with_targets_start_from_differences_and_warm_up_in_the_fast_preset():
+    runs = [configure("fast", agent) for agent in ("skipper-regen", "leap", "modelfree")]
+    runs.append(configure("paper", "skipper-regen"))
+    starts = [(run.network.contrast_start, run.learning.warmup_updates, run.learning.learning_rate) for run in runs]
+    assert starts == [(True, 500, 2e-3), (True, 500, 2e-3), (False, 0, 5e-4), (False, 0, 2.5e-4)]
+
+
 def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
     slipping = configure("fast", "skipper-regen", world=LavaConfig(slip=0.1))
     plain = configure("fast", "skipper-regen")

@@ -1,10 +1,16 @@
 """Settings, presets and variants of LEAP, adapted to discrete actions as the paper compares it."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from skipper.agents.target_config import TargetLearningConfig, TargetRunConfig, check_environment, target_blocks
-from skipper.config import DecisionConfig, GeneratorConfig, HindsightConfig, RunConfig, WorldConfig
+from skipper.agents.target_config import (
+    TargetLearningConfig,
+    TargetRunConfig,
+    check_environment,
+    target_blocks,
+    target_values,
+)
+from skipper.config import GeneratorConfig, RunConfig, WorldConfig
 from skipper.planning.cem import SearchConfig
 from skipper.presets import Table, shared_preset
 from skipper.runtime.checks import check_choice, check_positive
@@ -79,15 +85,13 @@ VARIANTS: dict[str, dict[str, Any]] = {"leap": {}, "leap-suppress": {"delusion_s
 def leap_preset(name: str, agent: str, env: str, world: WorldConfig) -> LeapConfig:
     """The configuration that a run of the variant ``agent`` starts from, in this world."""
     shared, more = shared_preset(name), target_blocks(name, world, (ADDED, {}))
-    values = {entry.name: getattr(shared, entry.name) for entry in fields(shared)} | {
+    values = target_values(shared, more) | {
         "agent": agent,
         "env": env,
         "world": world,
         "generator": GeneratorConfig(**more.get("generator", {})),
         "planning": LeapPlanningConfig(),
         "learning": LeapLearningConfig(**vars(shared.learning) | more.get("learning", {}) | VARIANTS[agent]),
-        "replay": HindsightConfig(**vars(shared.replay) | more.get("replay", {})),
-        "decision": DecisionConfig(**more.get("decision", {})),
     }
     return LeapConfig(**values)
 

@@ -1,18 +1,17 @@
 """Skipper's own settings, its presets and its variants."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skipper.agents.target_config import TargetLearningConfig, TargetRunConfig, check_environment, target_blocks
-from skipper.config import (
-    DecisionConfig,
-    HindsightConfig,
-    PlanningConfig,
-    RunConfig,
-    SkipperGeneratorConfig,
-    WorldConfig,
+from skipper.agents.target_config import (
+    TargetLearningConfig,
+    TargetRunConfig,
+    check_environment,
+    target_blocks,
+    target_values,
 )
+from skipper.config import PlanningConfig, RunConfig, SkipperGeneratorConfig, WorldConfig
 from skipper.presets import Table, shared_preset
 from skipper.runtime.checks import check_discounts
 from skipper.types import EnvironmentSpec
@@ -96,15 +95,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def skipper_preset(name: str, agent: str, env: str, world: WorldConfig) -> SkipperConfig:
     """The configuration that a run of the variant ``agent`` starts from, in this world."""
     shared, more = shared_preset(name), _added(name, world)
-    values = {entry.name: getattr(shared, entry.name) for entry in fields(shared)} | {
+    values = target_values(shared, more) | {
         "agent": agent,
         "env": env,
         "world": world,
         "generator": SkipperGeneratorConfig(**more.get("generator", {})),
         "planning": replace(PlanningConfig(**more.get("planning", {})), **VARIANTS[agent]),
         "learning": SkipperLearningConfig(**vars(shared.learning) | more.get("learning", {})),
-        "replay": HindsightConfig(**vars(shared.replay) | more.get("replay", {})),
-        "decision": DecisionConfig(**more.get("decision", {})),
     }
     return SkipperConfig(**values)
 
