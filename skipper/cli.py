@@ -40,7 +40,7 @@ def chosen(arguments: list[str], option: str, default: str) -> str:
 
 def chosen_size(arguments: list[str]) -> tuple[int, ...] | None:
     """The numbers of the last --size, on which presets depend; None without any that the command would take."""
-    parts = [part for argument in arguments for part in argument.split("=" if argument.startswith("--size=") else None)]
+    parts = [part for text in arguments for part in (text.split("=") if text.startswith("--size=") else [text])]
     if "--size" not in parts:
         return None
     following = parts[len(parts) - parts[::-1].index("--size") :]

@@ -10,7 +10,7 @@ from skipper.runtime.checks import nearest_name
 
 Config = TypeVar("Config")
 
-SCHEMA = 3
+SCHEMA = 4
 
 # For each older schema, the fields that have another name or another block in the next one, by their dotted names.
 MOVED: dict[int, dict[str, str]] = {
@@ -33,6 +33,7 @@ MOVED: dict[int, dict[str, str]] = {
         "network.centred_embedding": "network.scaled_start",
     },
     2: {"planning.revisit_penalty": "decision.revisit_penalty"},
+    3: {"network.distance_distributions": "planning.distance_distributions"},
 }
 # Schema 1 wrote the blocks of Skipper into the runs of every agent.
 SKIPPER_BLOCKS = ("generator", "planning")
@@ -79,14 +80,12 @@ def _from_1(blocks: Blocks, kind: type[Any]) -> None:
     learning = blocks.get("learning")
     if isinstance(learning, dict) and "training_targets" in learning:
         learning["training_targets"] = "random" if learning["training_targets"] else "plan"
-    hints = get_type_hints(kind)
     for name in SKIPPER_BLOCKS:
-        if name not in hints:
+        if not _fields_of(kind, name):
             blocks.pop(name, None)
     for block, names in SKIPPER_FIELDS.items():
-        known = {entry.name for entry in fields(hints[block])}
         for name in names:
-            if name not in known and isinstance(blocks.get(block), dict):
+            if name not in _fields_of(kind, block) and isinstance(blocks.get(block), dict):
                 blocks[block].pop(name, None)
 
 
@@ -101,8 +100,22 @@ def _from_2(blocks: Blocks, kind: type[Any]) -> None:
         planning |= {"cluster_current_state": True, "replan_after_exploring": False}
 
 
+def _from_3(blocks: Blocks, kind: type[Any]) -> None:
+    """Distributions of distances were a setting of the networks of every agent."""
+    if "distance_distributions" not in _fields_of(kind, "planning") and isinstance(blocks.get("planning"), dict):
+        blocks["planning"].pop("distance_distributions", None)
+        if not blocks["planning"]:
+            del blocks["planning"]
+
+
+def _fields_of(kind: type[Any], block: str) -> set[str]:
+    """Names of the settings of a block; none where there is no such block."""
+    hints = get_type_hints(kind)
+    return {entry.name for entry in fields(hints[block])} if block in hints else set()
+
+
 # For each older schema, what moving its fields does not do.
-CONVERSIONS: dict[int, Callable[[Blocks, type[Any]], None]] = {1: _from_1, 2: _from_2}
+CONVERSIONS: dict[int, Callable[[Blocks, type[Any]], None]] = {1: _from_1, 2: _from_2, 3: _from_3}
 
 
 def to_dict(config: Any) -> dict[str, Any]:

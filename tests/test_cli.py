@@ -190,7 +190,9 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     one = ["--episodes", "4", "--difficulties", "0.55", "--json"]
     skipper("ablate", str(tmp_path / "run"), *one, monkeypatch=monkeypatch)
     ablated = json.loads(capsys.readouterr().out)
-    assert set(PLANNING) < set(ablated)
+    of_leap = {"one subgoal", "reached subgoals left out"}
+    assert set(PLANNING) - of_leap < set(ablated)
+    assert not of_leap & set(ablated)
     assert ablated["no aids"]["0.55"]["episodes"] == 4
     few = ["--episodes", "7", "--difficulties", "0.35", "--training", "--json"]
     played = {}
@@ -207,6 +209,25 @@ def test_diagnosing_a_run(monkeypatch, capsys, tmp_path):
     skipper("train", *other, "--out", str(tmp_path / "mf"), monkeypatch=monkeypatch)
     with pytest.raises(SystemExit, match="'modelfree' does not plan"):
         skipper("diagnose", str(tmp_path / "mf"), monkeypatch=monkeypatch)
+
+
+def test_every_command_knows_leap(monkeypatch, capsys, tmp_path):
+    run = str(tmp_path / "run")
+    options = ["--preset", "debug", "--agent", "leap", "--steps", "300", "--generator-steps", "200", "--out", run]
+    skipper("train", *options, "--generator-width", "4", monkeypatch=monkeypatch)
+    capsys.readouterr()
+    few, found = ["--episodes", "4", "--difficulties", "0.35", "--json"], {}
+    for command in ("evaluate", "diagnose", "ablate"):
+        skipper(command, run, *few, monkeypatch=monkeypatch)
+        found[command] = json.loads(capsys.readouterr().out)
+    assert found["evaluate"]["sets"]["0.35"]["episodes"] == 4
+    assert found["diagnose"]["replaced"]["all"]["0.35"]["success"] > 0.5
+    assert 0.0 <= found["diagnose"]["truth"]["0.35"]["plans"]["delusional_vertices"] <= 1.0
+    assert {"no aids", "one subgoal", "reached subgoals left out"} < set(found["ablate"])
+    assert "5 sweeps" not in found["ablate"]
+    page = tmp_path / "page.html"
+    skipper("watch", run, "--task", "1", "--out", str(page), monkeypatch=monkeypatch)
+    assert page.stat().st_size > 10_000
 
 
 def test_the_preset_decides_the_defaults_of_all_other_options(monkeypatch, capsys):

@@ -9,6 +9,7 @@ import torch
 from skipper.agents.leap.agent import LeapAgent
 from skipper.agents.leap.config import LeapConfig
 from skipper.agents.leap.policy import LeapPolicy, evaluation_actor
+from skipper.config import DecisionConfig
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import Tasks, training_tasks
@@ -39,6 +40,7 @@ def trained() -> tuple[LeapAgent, Tasks]:
             symmetries=False,
         ),
         replay=replace(base.replay, capacity=20_000),
+        decision=DecisionConfig(),  # no aids
     )
     agent = LeapAgent(config, environment_spec(SIX))
     loop = Loop(agent, LavaVectorEnv(config.environments, tasks=tasks), config.learning, config.seed)
@@ -48,11 +50,21 @@ def trained() -> tuple[LeapAgent, Tasks]:
 
 
 class ShuffledDistances(LeapPolicy):
-    """The policy walks to its target with the distances of other pairs."""
+    """Plans and walks with distances to other targets than those that it asks for."""
+
+    def __init__(self, *arguments) -> None:
+        super().__init__(*arguments)
+        distances = self.subgoal_source.distances
+
+        def shuffled(states):
+            distance, terminal = distances(states)
+            return distance[:, :, self.rng.permutation(distance.shape[2])], terminal
+
+        self.subgoal_source.distances = shuffled
 
     def action_values(self, observation, target):
-        values = super().action_values(observation, target)
-        return self.rng.permuted(values, axis=1)
+        elsewhere = self.rng.integers(SIX.cells, size=(len(target), 1))
+        return super().action_values(observation, self.spec.scene.place_agent(target, elsewhere)[:, 0])
 
 
 def success(*, shuffled: bool) -> float:

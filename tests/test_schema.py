@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from skipper.agents.leap.config import LeapConfig
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.config import RunConfig
 from skipper.schema import SCHEMA, content_hash, differences, from_dict, migrated, to_dict
@@ -144,6 +145,13 @@ def test_runs_of_schema_2_keep_what_they_did_where_the_defaults_changed():
     assert migrated({"seed": 3}, 2, RunConfig) == {"seed": 3}
     with pytest.raises(ValueError, match=r"planning.regenerate: wanted bool, got 'never'"):
         from_dict(SkipperConfig, migrated({"planning": {"regenerate": "never"}}, 2, SkipperConfig))
+
+
+def test_distributions_of_distances_were_a_setting_of_the_networks():
+    data = {"network": {"hidden": 32, "distance_distributions": True}}
+    assert from_dict(SkipperConfig, migrated(data, 3, SkipperConfig)).planning.distance_distributions
+    for kind in (RunConfig, LeapConfig):
+        assert migrated(data, 3, kind) == {"network": {"hidden": 32}}
 
 
 def test_agents_lose_the_blocks_that_were_never_theirs_and_nothing_else():

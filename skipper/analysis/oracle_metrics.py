@@ -161,11 +161,14 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
 
 
 def chain_truth(chains: Chains, oracle: Oracle, discount: float, farthest: float) -> dict[str, Array]:
-    """As ``plan_truth``, for chains of subgoals: their segments are the edges."""
+    """As ``plan_truth``, for chains of subgoals: their segments are the edges.
+
+    Subgoals and edges count when they were found, targets whenever they were chosen.
+    """
     true = Edges(*oracle.edges(chains.state, discount))
     first, rows = np.arange(chains.distance.shape[1]), np.arange(len(chains.state))
-    delusional = np.isinf(true.distance[:, CURRENT])  # (B, M + 2)
-    edges = np.isinf(true.distance[:, first, first + 1]) & ~true.terminal[:, :-1]  # (B, M + 1)
+    delusional, found = np.isinf(true.distance[:, CURRENT]), chains.found[:, None]  # (B, M + 2), (B, 1)
+    edges = found & np.isinf(true.distance[:, first, first + 1]) & ~true.terminal[:, :-1]  # (B, M + 1)
     error = farthest - np.minimum(chains.distance, farthest)
 
     def mean_error(which: Array) -> Array:
@@ -174,7 +177,7 @@ def chain_truth(chains: Chains, oracle: Oracle, discount: float, farthest: float
 
     with np.errstate(invalid="ignore"):
         return {
-            "delusional_vertices": delusional[:, 1:-1].mean(-1),
+            "delusional_vertices": np.where(chains.found, delusional[:, 1:-1].mean(-1), np.nan),
             "delusional_target": delusional[rows, chains.target].astype(float),
             "delusional_edge_error": mean_error(edges),
             "edge_error_from_delusional": mean_error(edges & delusional[:, :-1]),
@@ -202,6 +205,8 @@ def episode_truth(
         elif isinstance(plan, Chains):
             plans.append(chain_truth(plan, oracle, discount, farthest))
         died = moment.ended & moment.terminated & ~family.success(moment.reward, moment.terminated)
+        if moment.decision.aiming is not None:
+            died &= moment.decision.aiming
         if target is not None and died.any():
             too_far.append(oracle.distances(moment.observation[died], target[died]) >= farthest)
     return plans, np.concatenate(too_far)

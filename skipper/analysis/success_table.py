@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skipper.analysis.results_file import check_side, read_run
+from skipper.analysis.results_file import Run, check_side, read_run
 
 
 def read_rows(path: Path) -> dict[str, list[Path]]:
@@ -23,10 +23,13 @@ def read_rows(path: Path) -> dict[str, list[Path]]:
 def success_table(rows: Mapping[str, Sequence[Path]]) -> str:
     """One row per agent: means over seeds for every evaluation set, their mean, the worst seed, and training tasks."""
     lines: list[str] = []
+    first = read_run(next(iter(rows.values()))[0])
+    sets = list(first.success)
     for name, files in rows.items():
         unseen = [read_run(path) for path in files]
         check_side(unseen)
-        sets = list(unseen[0].success)
+        for run in unseen:
+            _check_tasks(run, first)
         rates = np.array([[run.success[level] for level in sets] for run in unseen])  # (seeds, sets)
         training = np.mean([run.success["training"] for run in (read_run(path, training=True) for path in files)])
         if not lines:
@@ -34,6 +37,12 @@ def success_table(rows: Mapping[str, Sequence[Path]]) -> str:
         means = [f"{rate:.3f}" for rate in rates.mean(0)]
         lines.append(_line([name, *means, f"**{rates.mean():.3f}**", f"{rates.mean(1).min():.3f}", f"{training:.3f}"]))
     return "\n".join(lines)
+
+
+def _check_tasks(run: Run, first: Run) -> None:
+    """Refuse a run that did not play the tasks of the ``first`` one."""
+    if list(run.success) != list(first.success) or any(run.tasks(name) != first.tasks(name) for name in first.solved):
+        raise ValueError(f"{first.path} and {run.path} are of different tasks, and cannot be in one table")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from skipper.agents.skipper.agent import SkipperAgent
+from skipper.agents.leap.config import LeapConfig
+from skipper.agents.target_learner import TargetLearner
 from skipper.agents.update_process import UpdaterProcess
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.update import matmul_gflops, training_loop
@@ -38,6 +40,8 @@ class Stopwatch:
 def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     """Environment steps, updates and pairs per second over ``seconds``, shares of time, and peak memory."""
     configure_threads(config.network_threads)
+    if isinstance(config, LeapConfig):  # measured is the second stage
+        config = replace(config, learning=replace(config.learning, generator_steps=WARM_UP))
     loop = training_loop(config, learning_starts=WARM_UP)
     learner, envs = loop.learner, loop.envs
     while loop.step < WARM_UP + 20 * config.learning.steps_per_update:
@@ -46,8 +50,8 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     watch.watch(learner, "act", "acting")
     watch.watch(envs, "step", "environments")
     watch.watch(learner, "observe", "storing, and waiting for target updates")
-    updater = learner._updater if isinstance(learner, SkipperAgent) else None
-    if isinstance(learner, SkipperAgent):
+    updater = learner._updater if isinstance(learner, TargetLearner) else None
+    if isinstance(learner, TargetLearner):
         watch.watch(learner._batches, "prepare", "preparing batches")
         watch.watch(updater, "update", "waiting for updates" if isinstance(updater, UpdaterProcess) else "updates")
     else:

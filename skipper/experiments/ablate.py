@@ -16,7 +16,7 @@ from skipper.types import EnvironmentSpec
 
 NOTHING = "nothing"
 REVISIT_PENALTY = 0.1  # for agents that were trained without one
-# Name of a row, and the settings of planning that change in it.
+# Name of a row, and the settings of planning that change in it; agents without these settings have no such row.
 PLANNING: dict[str, dict[str, Any]] = {
     "no edge_length_penalty": {"edge_length_penalty": 0.0},
     "5 sweeps": {"sweeps": 5},
@@ -28,6 +28,8 @@ PLANNING: dict[str, dict[str, Any]] = {
     "anew, at every step": {"regenerate": True, "replan": "step"},
     "checkpoints met by code": {"match_observations": False},
     "always the goal": {"always_goal": True},
+    "one subgoal": {"subgoals": 1},
+    "reached subgoals left out": {"exclude_reached": True},
 }
 
 
@@ -60,4 +62,5 @@ def changes(config: RunConfig, spec: EnvironmentSpec) -> dict[str, dict[str, Any
     if images > 1:
         rows[f"ensemble {images} alone"] = {"revisit_penalty": 0.0, "ensemble": images}
         rows[f"revisit_penalty {penalty:g}, ensemble {images}"] = {"revisit_penalty": penalty, "ensemble": images}
-    return rows | (PLANNING if hasattr(config, "planning") else {})
+    planning = getattr(config, "planning", None)
+    return rows | {row: change for row, change in PLANNING.items() if all(hasattr(planning, name) for name in change)}

@@ -58,8 +58,9 @@ def search(
     )
     running = np.arange(problems)
     for iteration in range(config.iterations):
-        # Draw sequences.
-        drawn = rng.random((len(running), config.samples, config.subgoals, bits)) < found.chance[running, None]
+        # Draw sequences; for all problems, so that no draw depends on which of the others go on.
+        uniform = rng.random((problems, config.samples, config.subgoals, bits))[running]
+        drawn = uniform < found.chance[running, None]
         codes = drawn @ place  # (R, P, M)
         # Keep the best; the result is that of the last iteration, which need not be the best of all.
         costs = cost(running, codes)

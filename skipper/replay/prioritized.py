@@ -81,6 +81,10 @@ class PrioritizedSampler:
         self._tree.fill(oldest, count, 0.0)
         self._count -= count
 
+    def cleared(self) -> None:
+        """There are no samples left: forget how great losses were."""
+        self._greatest_loss = 1.0
+
     def sample(self, batch: int, beta: float, rng: np.random.Generator) -> Samples:
         """``batch`` samples by priority, with importance weights of exponent ``beta``."""
         if not self._count:

@@ -24,6 +24,9 @@ class EpisodeListener(Protocol):
     def evicted(self, episode: int) -> None:
         """The episode of this number, the oldest one, leaves the store."""
 
+    def cleared(self) -> None:
+        """All episodes have left the store."""
+
 
 class EpisodeStore:
     """A ring of states that holds whole episodes and evicts the oldest ones when it needs room.
@@ -127,6 +130,8 @@ class EpisodeStore:
         while self._count:
             self._evict()
         self._oldest = self._head = self._used_slots = self.used_numbers = 0
+        for listener in self._listeners:
+            listener.cleared()
 
     # Reading
 

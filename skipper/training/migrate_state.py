@@ -106,4 +106,8 @@ def _loop_from_2(loop: State) -> State:
 
 
 # For each older schema, what turns the state of the training loop into that of the next one.
-LOOP_CONVERSIONS: dict[int, Callable[[State], State]] = {1: _loop_from_1, 2: _loop_from_2}
+LOOP_CONVERSIONS: dict[int, Callable[[State], State]] = {
+    1: _loop_from_1,
+    2: _loop_from_2,
+    3: lambda loop: loop,  # only settings moved
+}

@@ -199,10 +199,14 @@ def test_delusions_of_chains_are_counted():
     """Three subgoals, of which the pocket cannot be reached, and nothing can be reached from it."""
     oracle, cells = LavaOracle(POCKET.world), np.array([0, 12, 20, 3, 24])  # the pocket is in the middle
     seen = POCKET.observe(np.zeros(5, int), cells)[None]
-    chains = Chains(seen, np.array([[2.0, 4.0, 16.0, 3.0]]), np.array([2]))
+    chains = Chains(seen, np.array([[2.0, 4.0, 16.0, 3.0]]), np.array([2]), np.array([True]))
     found = chain_truth(chains, oracle, 0.99, 16.0)
     assert found["delusional_vertices"] == pytest.approx(1 / 3)
     assert found["delusional_target"] == 1.0
     assert found["delusional_edge_error"] == pytest.approx((12.0 + 0.0) / 2)
     assert found["edge_error_to_delusional"] == 12.0
     assert found["edge_error_from_delusional"] == 0.0
+    again = chain_truth(chains._replace(found=np.array([False])), oracle, 0.99, 16.0)
+    assert again["delusional_target"] == 1.0
+    assert np.isnan(again["delusional_vertices"])  # counted when they were found
+    assert np.isnan(again["delusional_edge_error"])

@@ -1,4 +1,4 @@
-"""Tables of success rates say what the files say, also in the README."""
+"""Tables of success rates say what the files say."""
 
 import json
 from pathlib import Path
@@ -7,11 +7,9 @@ import pytest
 
 from skipper.analysis.success_table import read_rows, success_table
 
-ROOT = Path(__file__).parents[2]
 
-
-def write(path: Path, seed: int, **outcomes: str) -> None:
-    about = {"agent": "a", "env": "lava", "split": "evaluation", "evaluation_seed": 20, "seed": seed}
+def write(path: Path, seed: int, evaluation_seed: int = 20, **outcomes: str) -> None:
+    about = {"agent": "a", "env": "lava", "split": "evaluation", "evaluation_seed": evaluation_seed, "seed": seed}
     sets = {
         name: {"success": letters.count("s") / len(letters), "episodes": len(letters), "outcomes": letters}
         for name, letters in outcomes.items()
@@ -39,3 +37,13 @@ def test_a_pattern_without_files_and_a_file_without_rows_are_refused(tmp_path):
     rows.write_text("[1]")
     with pytest.raises(ValueError, match="names and patterns"):
         read_rows(rows)
+
+
+def test_rows_of_different_tasks_are_refused(tmp_path):
+    rows = tmp_path / "table.json"
+    rows.write_text('{"agent A": "one.json", "agent B": "two.json"}')
+    write(tmp_path / "one.json", 20, easy="ss", training="ss")
+    for other in ({"easy": "sss"}, {"hard": "ss"}, {"easy": "ss", "evaluation_seed": 21}):
+        write(tmp_path / "two.json", 21, training="ss", **other)
+        with pytest.raises(ValueError, match="different tasks"):
+            success_table(read_rows(rows))

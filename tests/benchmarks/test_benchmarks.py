@@ -58,7 +58,7 @@ def test_planning_is_measured_alone_and_in_batches():
 def test_the_search_for_subgoals_is_measured():
     result = bench_plan(untrained(configure("debug", "leap")), seconds=0.01)
     assert (result["codes"], result["sequences"], result["plans_per_scene"]) == (64, 128, 1)
-    assert 0 < result["ms_batch1_states"] < result["ms_batch1"]
+    assert min(result["ms_batch1_states"], result["ms_batch1"], result["ms_batch64"]) > 0
 
 
 def test_a_trained_agents_plans_are_measured_too():

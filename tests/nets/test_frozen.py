@@ -12,7 +12,7 @@ from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.nets import frozen as frozen_module
-from skipper.nets.estimators import SkipperNetwork
+from skipper.nets.estimators import LeapNetwork, SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.generator import Fuser
 from skipper.nets.heads import PairwiseHead, discount_support
@@ -204,6 +204,24 @@ def test_an_ensemble_of_plain_heads_is_that_of_compiled_ones(monkeypatch):
         found.append(frozen.edges(given).where(np.ones((1, 6, 6), bool)))
     for one, two in zip(*found, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@torch.no_grad()
+def test_with_distances_alone_the_policy_takes_the_action_of_least_distance(compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr(frozen_module.heads, "supports", lambda _: False)
+    with seeded_initialisation(0):
+        module = LeapNetwork(CONFIG, SPEC)
+    seen, frozen = states(5), FrozenNetwork(module, CONFIG, SPEC)
+    sigma = module.estimators.partial(torch.from_numpy(seen))
+    head = module.estimators.distance
+    distance = head.expectation(head(sigma.repeat_interleave(5, 0), sigma.repeat(5, 1)))  # (25, A)
+    edges = frozen.edges(vertices(seen))
+    np.testing.assert_allclose(edges.distance[0].ravel(), distance.amin(-1).numpy(), rtol=1e-4)
+    assert (edges.action[0].ravel() == distance.argmin(-1).numpy()).all()
+    nearness = frozen.values(seen, seen[[0] * 5])
+    np.testing.assert_allclose(nearness, (16.0 - distance.view(5, 5, -1)[:, 0].numpy()) / 15.0, rtol=1e-3, atol=1e-5)
 
 
 def test_absent_vertices_have_no_edges():

@@ -44,6 +44,17 @@ def test_a_search_stops_when_it_is_good_enough():
     np.testing.assert_array_equal(found.history, [[1.0, 2.0], [np.nan, 2.0], [np.nan, 2.0]])
 
 
+def test_a_search_does_not_depend_on_when_others_stop():
+    def first(other: float) -> list[int]:
+        def cost(rows, codes):
+            differing = distance_to(np.full((2, 3), 21))(rows, codes)
+            return np.where(rows[:, None] == 0, differing + 2.0, other)
+
+        return search(cost, 2, BITS, SearchConfig(), np.random.default_rng(0)).codes[0].tolist()
+
+    assert first(other=1.0) == first(other=9.0)
+
+
 def test_the_result_is_the_best_of_the_last_iteration():
     costs = iter([np.array([[3.0, 1.5, 2.0]]), np.array([[4.0, 5.0, 2.5]])])
     drawn = []

@@ -168,6 +168,19 @@ def test_new_samples_get_the_highest_priority_seen():
     assert (number(sampler.sample(200, 0.4, rng).observation) == 50).mean() > 0.9
 
 
+def test_a_store_that_was_cleared_begins_anew():
+    store, sampler = make(capacity=100)
+    store.add(episode(0, 5))
+    sampler.update_priorities(np.arange(3), np.array([1.0, 50.0, 2.0]))
+    store.clear()
+    assert (len(store), len(sampler)) == (0, 0)
+    store.add(episode(300, 4))
+    batch = sampler.sample(50, 0.4, np.random.default_rng(0))
+    assert set(number(batch.observation)) <= {300, 301, 302, 303}
+    np.testing.assert_array_equal(batch.weight, 1.0)
+    assert sampler._tree.total == pytest.approx(len(sampler))  # of 1 each, not of the greatest loss
+
+
 def test_uniform_sampling_ignores_losses():
     (store, sampler), rng = make(capacity=100, hindsight=False, prioritized=False), np.random.default_rng(0)
     store.add(episode(0, 4))

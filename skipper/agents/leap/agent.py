@@ -40,7 +40,9 @@ class LeapAgent(TargetLearner):
         self._updater = UpdaterProcess(updater, spec) if config.uses_updater_process else updater
 
     def _training_policy(self) -> RandomTargetPolicy:
-        config, frozen = replace(self.config, decision=DecisionConfig()), self._frozen  # aids are for evaluation
+        # Aids and ground truth are for evaluation.
+        planning = replace(self.config.planning, oracle_parts=())
+        config, frozen = replace(self.config, decision=DecisionConfig(), planning=planning), self._frozen
         if not config.learning.act_with_target_network:  # the online network learns between decisions
             frozen = FrozenNetwork(self.core.network, config, self.spec, caching=False)
         return RandomTargetPolicy(frozen, config, self.spec, named_rng(config.seed, "plan"))

@@ -6,14 +6,14 @@ import numpy as np
 
 from skipper.agents.leap.subgoals import Chains
 from skipper.agents.visits import EpisodeVisits
-from skipper.types import Array
+from skipper.types import CURRENT, Array
 
 
 class ChainState(NamedTuple):
     """The chains of B environments with M subgoals each, and the episodes so far."""
 
-    state: Array  # (B, M + 2, W, H, C) the state in which the chain was planned, its subgoals and the goal
-    distance: Array  # (B, M + 1) of its segments
+    state: Array  # (B, M + 2, W, H, C) the state in which the target was chosen, the subgoals and the goal
+    distance: Array  # (B, M + 1) from that state to the target, and from each subgoal to the state after it
     aim: Array  # (B,) index of the target in the chain, 0 where there is no chain
     target: Array  # (B, W, H, C)
     steps: Array  # (B,) since the target was chosen
@@ -40,12 +40,17 @@ class ChainState(NamedTuple):
 
     def take_over(self, rows: Array, chains: Chains) -> None:
         """Follow new chains in the environments ``rows`` (R,)."""
-        self.state[rows], self.distance[rows], self.aim[rows] = chains
+        self.state[rows], self.distance[rows], self.aim[rows] = chains.state, chains.distance, chains.target
         self.target[rows], self.steps[rows] = chains.targets, 0
 
-    def chains(self, rows: Array) -> Chains:
-        """The chains of the environments ``rows`` (R,)."""
-        return Chains(self.state[rows], self.distance[rows], self.aim[rows])
+    def aim_again(self, rows: Array, observation: Array, distance: Array, aim: Array) -> None:
+        """Go from current states (R, W, H, C) to the states ``aim`` (R,) of the chains, over a ``distance`` (R,)."""
+        self.state[rows, CURRENT], self.distance[rows, 0], self.aim[rows] = observation, distance, aim
+        self.target[rows], self.steps[rows] = self.state[rows, aim], 0
+
+    def chains(self, rows: Array, found: Array) -> Chains:
+        """The chains of the environments ``rows`` (R,), and whether they were ``found`` just now, (R,) bool."""
+        return Chains(self.state[rows], self.distance[rows], self.aim[rows], found)
 
     @property
     def visits(self) -> EpisodeVisits:

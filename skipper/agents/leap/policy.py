@@ -49,54 +49,53 @@ class LeapPolicy:
         B, config = len(timestep.observation), self.config.planning  # noqa: N806
         if self.plan_state is None or len(self.plan_state.aim) != B:
             self.plan_state = ChainState.empty(B, config.subgoals, self.spec.shape, self.spec.longest)
-        chains = self.plan_state
-        chains.begin_episodes(timestep.first)
+        state = self.plan_state
+        state.begin_episodes(timestep.first)
         active = np.ones(B, bool) if timestep.idle is None else ~timestep.idle
         # Is it time to plan, or to choose again among the subgoals and the goal?
-        new, again, reason = self._due(chains, timestep.observation, active)
+        new, again, reason = self._due(state, timestep.observation, active)
         # Find subgoals; aim at the first (App. "LEAP").
         if new.any():
             rows = np.flatnonzero(new)
-            chains.take_over(rows, self.plan(timestep.observation[rows], timestep.goal[rows]))
+            state.take_over(rows, self.plan(timestep.observation[rows], timestep.goal[rows]))
         # Choose the subgoal over which the rest of the chain is shortest, or the goal itself.
         if again.any():
-            self._choose_again(chains, np.flatnonzero(again), timestep.observation[again])
-        chains.steps[:] += 1
+            self._choose_again(state, np.flatnonzero(again), timestep.observation[again])
+        state.steps[:] += 1
         # Take the action of least distance to the target.
         action, values = np.zeros(B, np.int64), np.full((B, self.spec.actions), np.nan)
         if active.any():
             rows = np.flatnonzero(active)
-            values[rows] = self.action_values(timestep.observation[rows], chains.target[rows])
+            values[rows] = self.action_values(timestep.observation[rows], state.target[rows])
             if self._penalty > 0:  # no plan can lead around what was tried before
                 key = self.spec.state_key(timestep.observation[rows])[:, None]
-                values[rows] *= (1.0 - self._penalty) ** chains.visits.counts(rows, key, self.spec.actions)[:, 0]
+                values[rows] *= (1.0 - self._penalty) ** state.visits.counts(rows, key, self.spec.actions)[:, 0]
             action[rows] = values[rows].argmax(-1)
         planned = new | again
-        plan = chains.chains(np.flatnonzero(planned)) if planned.any() else None
+        plan = state.chains(np.flatnonzero(planned), new[planned]) if planned.any() else None
         attention = self._attend(timestep.observation) if self._attend else None
-        return Decision(action, chains.target.copy(), planned, plan, reason, active.copy(), values, attention)
+        return Decision(action, state.target.copy(), planned, plan, reason, active.copy(), values, attention)
 
-    def _due(self, chains: ChainState, observation: Array, active: Array) -> tuple[Array, Array, Array]:
+    def _due(self, state: ChainState, observation: Array, active: Array) -> tuple[Array, Array, Array]:
         """(B,) bool where a chain is to be found and where a target is to be chosen again, and (B,) why, in words."""
-        new = active & (chains.aim == 0)
+        new = active & (state.aim == 0)
         following = active & ~new
-        key, subgoals = self.spec.state_key(observation), self.spec.state_key(chains.state[:, 1:-1])
+        key, subgoals = self.spec.state_key(observation), self.spec.state_key(state.state[:, 1:-1])
         met = following & (subgoals == key[:, None]).any(-1)
-        late = following & (chains.steps >= self.config.planning.timeout)
+        late = following & (state.steps >= self.config.planning.timeout)
         conditions = {"the episode begins": new, "a subgoal was reached": met, "time ran out": late}
         return new, met | late, np.select(list(conditions.values()), list(conditions), default="")
 
-    def _choose_again(self, chains: ChainState, rows: Array, observation: Array) -> None:
-        """New targets for the environments ``rows`` (R,), of the chains that they have."""
-        candidates = chains.state[rows, 1:]  # (R, M + 1, W, H, C) subgoals and goal
+    def _choose_again(self, state: ChainState, rows: Array, observation: Array) -> None:
+        """New targets for the environments ``rows`` (R,) among the states of their chains."""
+        candidates = state.state[rows, 1:]  # (R, M + 1, W, H, C) subgoals and goal
         to_targets = self.subgoal_source.to_targets(observation, candidates)
         if self.config.planning.exclude_reached:
             here = self.spec.state_key(candidates) == self.spec.state_key(observation)[:, None]
             here[:, -1] = False
             to_targets = np.where(here, np.inf, to_targets)
-        chosen = choose_again(to_targets, chains.distance[rows, 1:])
-        chains.aim[rows], chains.steps[rows] = 1 + chosen, 0
-        chains.target[rows] = candidates[np.arange(len(rows)), chosen]
+        chosen = choose_again(to_targets, state.distance[rows, 1:])
+        state.aim_again(rows, observation, to_targets[np.arange(len(rows)), chosen], 1 + chosen)
 
     def plan(self, observation: Array, goal: Array) -> Chains:
         """New chains for observations and goals (B, W, H, C)."""
@@ -131,13 +130,11 @@ class RandomTargetPolicy(LeapPolicy):
         is_goal = self.rng.random(len(observation)) < GOAL_FRACTION
         target = np.where(is_goal[:, None, None, None], goal, target)
         subgoals = np.repeat(target[:, None], self.config.planning.subgoals + 1, axis=1)
-        segments = np.zeros((len(observation), subgoals.shape[1]))
-        return Chains(
-            np.concatenate([observation[:, None], subgoals], axis=1), segments, np.ones(len(observation), np.int64)
-        )
+        segments, ones = np.zeros(subgoals.shape[:2]), np.ones(len(observation), np.int64)
+        return Chains(np.concatenate([observation[:, None], subgoals], axis=1), segments, ones, ones.astype(bool))
 
-    def _due(self, chains: ChainState, observation: Array, active: Array) -> tuple[Array, Array, Array]:
-        new, again, reason = super()._due(chains, observation, active)
+    def _due(self, state: ChainState, observation: Array, active: Array) -> tuple[Array, Array, Array]:
+        new, again, reason = super()._due(state, observation, active)
         return new | again, np.zeros_like(again), reason  # another target, not the same again
 
 

@@ -12,11 +12,12 @@ from skipper.types import CURRENT, GOAL, Array, EnvironmentSpec, PlanView, Verti
 
 
 class Chains(NamedTuple):
-    """The plans of B environments: from the current state over M subgoals to the goal."""
+    """The plans of B environments: from the current state over M subgoals to the goal, or over the last of these."""
 
-    state: Array  # (B, M + 2, W, H, C)
-    distance: Array  # (B, M + 1) of the segments
+    state: Array  # (B, M + 2, W, H, C) the current state, all subgoals and the goal
+    distance: Array  # (B, M + 1) from the current state to the target, and from each subgoal to the state after it
     target: Array  # (B,) index of the state to go to
+    found: Array  # (B,) bool, whether the subgoals are new; False where only the target was chosen again
 
     @property
     def targets(self) -> Array:
@@ -25,8 +26,8 @@ class Chains(NamedTuple):
 
     def view(self, row: int) -> PlanView:
         """One plan."""
-        states = self.state[row]
-        return PlanView(states, list(range(len(states))), int(self.target[row]))
+        states, target = self.state[row], int(self.target[row])
+        return PlanView(states, [CURRENT, *range(target, len(states))], target)
 
 
 class SubgoalSource:
@@ -50,7 +51,8 @@ class SubgoalSource:
         # Aim at the first subgoal, even where the goal is nearer.
         chain = np.concatenate([np.zeros((B, 1), int), 1 + found.codes, np.full((B, 1), states.shape[1] - 1)], axis=1)
         rows = np.arange(B)[:, None]
-        return Chains(states[rows, chain], length[rows, chain[:, :-1], chain[:, 1:]], np.ones(B, np.int64))
+        distance = length[rows, chain[:, :-1], chain[:, 1:]]
+        return Chains(states[rows, chain], distance, np.ones(B, np.int64), np.ones(B, bool))
 
     def imagine_all(self, observation: Array, goal: Array) -> Array:
         """(B, N, W, H, C) the current state, the state that every code describes, and the goal."""
@@ -92,7 +94,7 @@ def distance_of_nearness(nearness: Array, bins: int) -> Array:
 
 
 def segment_lengths(distance: Array, terminal: Array, config: LeapPlanningConfig) -> Array:
-    """(B, N, N) distances, but where the first state is terminal a number that no chain wants."""
+    """(B, N, N) distances, but ``terminal_distance`` where the first state is terminal."""
     return np.where(terminal[:, :, None], config.terminal_distance, distance)
 
 

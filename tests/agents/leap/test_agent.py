@@ -85,10 +85,13 @@ def test_both_stages_walk_at_random():
     assert counts.min() / counts.sum() > 0.2
 
 
-@pytest.mark.parametrize(("agent", "targets"), [("leap", "none"), ("leap-suppress", "random")])
+@pytest.mark.parametrize(
+    ("preset", "agent", "targets"),
+    [("fast", "leap", "none"), ("fast", "leap-suppress", "random"), ("debug", "leap-suppress", "none")],
+)
 @pytest.mark.parametrize("turn", [40, 99, 100, 101, 180])  # in both stages, and where they change
-def test_a_resumed_run_goes_on_bit_for_bit(agent, targets, turn):
-    config = configuration("fast", agent, training_targets=targets, steps_per_update=8, updater_process=False)
+def test_a_resumed_run_goes_on_bit_for_bit(preset, agent, targets, turn):
+    config = configuration(preset, agent, training_targets=targets, steps_per_update=8, updater_process=False)
     whole, first = make_loop(config), make_loop(config)
     for _ in range(turn):
         first.advance()

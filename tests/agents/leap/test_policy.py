@@ -47,6 +47,7 @@ def with_chain(agent: LeapPolicy, *cells: int, segments: tuple[float, ...] = (3.
         np.stack([np.stack([seen, *map(state, cells), given]) for seen, given in zip(observation, goal, strict=True)]),
         np.tile(segments, (len(observation), 1)),
         np.ones(len(observation), np.int64),
+        np.ones(len(observation), bool),
     )
     return agent
 
@@ -84,9 +85,11 @@ def test_any_subgoal_that_is_reached_leads_to_a_new_choice_and_to_no_new_search(
     agent.plan = None  # type: ignore[assignment, method-assign]
     found = decide(agent, 3)  # past the first one
     assert (found.reason[0], target_of(found)) == ("a subgoal was reached", 5)
-    assert found.plan.view(0).target == 3
-    # From here the goal is as near as over the last subgoal, and the first of equals is chosen.
-    assert target_of(decide(agent, 5)) in (5, FAR)
+    view = found.plan.view(0)
+    assert (view.route, view.target) == ([0, 3, 4], 3)  # from where the agent is now, past the first two subgoals
+    assert SPEC.scene.agent_cell(view.states)[0] == 3
+    assert found.plan.distance[0].tolist() == [2.0, 2.0, 2.0, 5.0]
+    assert target_of(decide(agent, 5)) == FAR
 
 
 def test_a_reached_subgoal_is_not_chosen_again_if_it_is_excluded():

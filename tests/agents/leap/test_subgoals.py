@@ -13,7 +13,6 @@ from skipper.envs.lava.config import EVALUATION_DIFFICULTIES, LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
 from skipper.envs.lava.tasks import evaluation_tasks
 from skipper.nets.estimators import LeapNetwork
-from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.planning import cem
 from skipper.training.evaluate import play
@@ -97,21 +96,20 @@ def test_the_search_improves_with_true_distances(difficulty, monkeypatch):
     assert (chains.target == 1).all()  # the first subgoal, even where the goal is nearer
 
 
-def test_true_distances_and_policy_solve_most_tasks():
+class TrueDistances(LeapPolicy):
+    """Walks by true distances, which end at 16 as learned ones do."""
+
+    def action_values(self, observation, target):
+        values = SPEC.oracle.action_values(observation, target)  # 0.99 ** (distance - 1)
+        distance = np.full(values.shape, np.inf)
+        distance[values > 0] = 1.0 + np.log(values[values > 0]) / np.log(0.99)
+        return (16.0 - np.minimum(distance.round(), 16.0)) / 15.0
+
+
+def test_true_distances_solve_most_tasks():
     """The rest has its target farther away than distances can tell, where all actions look alike."""
-    success = [
-        play(actor("edges", "vertices", "policy"), LAVA, evaluation_tasks(WORLD, difficulty, 50, seed=1), 0).success
-        for difficulty in EVALUATION_DIFFICULTIES
-    ]
-    assert np.concatenate(success).mean() >= 0.88
-
-
-def test_plans_for_one_environment_do_not_depend_on_the_others_states():
-    tasks = evaluation_tasks(WORLD, 0.35, 3, seed=0)
-    seen, goal = (tasks.observe(np.arange(3), cells) for cells in (tasks.table.start, tasks.table.goal))
-    config = configure("debug", "leap")
-    with seeded_initialisation(0):
-        frozen = FrozenNetwork(LeapNetwork(config, SPEC), config, SPEC)
-    one = LeapPolicy(frozen, config, SPEC, np.random.default_rng(0)).plan(seen, goal)
-    other = LeapPolicy(frozen, config, SPEC, np.random.default_rng(0)).plan(seen[[0, 2, 1]], goal[[0, 2, 1]])
-    np.testing.assert_array_equal(one.state[0], other.state[0])
+    player = actor("edges", "vertices")
+    player.policy = TrueDistances(player.policy.frozen, player.policy.config, SPEC, player.policy.rng)
+    sets = [evaluation_tasks(WORLD, difficulty, 50, seed=1) for difficulty in EVALUATION_DIFFICULTIES]
+    success = np.concatenate([play(player, LAVA, tasks, 0).success for tasks in sets])
+    assert 0.88 <= success.mean() < 1.0
