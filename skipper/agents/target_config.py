@@ -112,10 +112,10 @@ TARGETS: Table = {
     },
 }
 # Where actions have random effects, an episode bounds nothing and its luck misleads, frequent target updates learn
-# faster, and to be somewhere again is no mistake.
+# faster, larger steps follow the noise, and to be somewhere again is no mistake.
 STOCHASTIC_TARGETS: Table = {
     "fast": {
-        "learning": {"hindsight_bound": False, "target_update_every": 2_400},
+        "learning": {"hindsight_bound": False, "target_update_every": 2_400, "learning_rate": 1e-3},
         "replay": {"independent_targets": True},
         "decision": {"revisit_penalty": 0.0},
     }

@@ -60,6 +60,7 @@ def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
     plain = configure("fast", "skipper-regen")
     assert (plain.learning.hindsight_bound, plain.learning.target_update_every) == (True, 4_800)
     assert (slipping.learning.hindsight_bound, slipping.learning.target_update_every) == (False, 2_400)
+    assert (plain.learning.learning_rate, slipping.learning.learning_rate) == (2e-3, 1e-3)
     assert (plain.learning.multistep, slipping.learning.multistep) == (False, True)
     assert (plain.planning.distance_distributions, slipping.planning.distance_distributions) == (False, True)
     assert (plain.replay.independent_targets, slipping.replay.independent_targets) == (False, True)
