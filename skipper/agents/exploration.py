@@ -41,8 +41,8 @@ class RevisitPenalty:
             self._visits = EpisodeVisits.empty(B, self._spec.longest)
         self._visits.begin_episodes(timestep.first)
         self._key = self._spec.state_key(timestep.observation)
-        times = self._visits.counts(np.arange(B), self._key[:, None], actions)[:, 0]  # (B, A)
-        lowered: Array = values * (1.0 - self._penalty) ** times
+        factors = self._visits.factors(np.arange(B), self._key[:, None], actions, self._penalty)[:, 0]  # (B, A)
+        lowered: Array = values * factors
         return lowered
 
     def record(self, action: Array) -> None:

@@ -1,4 +1,4 @@
-"""Settings that agents share which imagine states and walk to targets."""
+"""Settings of agents that imagine states and walk to targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -156,7 +156,7 @@ def target_values(shared: RunConfig, more: Mapping[str, dict[str, Any]]) -> dict
 
 
 def check_environment(config: RunConfig, spec: EnvironmentSpec, oracle_parts: Sequence[str]) -> None:
-    """Refuse an environment that the agent cannot do without something of."""
+    """Refuse an environment that lacks what the agent needs."""
     if spec.scene is None:
         raise ValueError(
             f"{config.agent!r} draws the states that it imagines and needs a scene; "

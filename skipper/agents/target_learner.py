@@ -80,7 +80,7 @@ class TargetLearner:
             "core": self.core.state_dict(),
             "sampler": self._batches.draw.sampler.state_dict(),
             "frozen": self._frozen.state_dict(),
-            "plan_state": plans.state_dict() if plans is not None else {},
+            "plan_state": _copied(plans._asdict()) if plans is not None else {},
             "rngs": {name: rng.bit_generator.state for name, rng in self._rngs().items()},
         }
 
@@ -91,9 +91,13 @@ class TargetLearner:
         self._frozen.load_state_dict(state["frozen"])
         self._updater.restart()
         plans = state["plan_state"]
-        self._policy.plan_state = self._plan_state_type.from_state(plans) if plans else None
+        self._policy.plan_state = self._plan_state_type(**_copied(plans)) if plans else None
         for name, rng in self._rngs().items():
             rng.bit_generator.state = state["rngs"][name]
 
     def _rngs(self) -> dict[str, np.random.Generator]:
         return {"act": self._act_rng, "imagine": self._batches.draw.rng, "plan": self._policy.rng}
+
+
+def _copied(columns: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: column.copy() for name, column in columns.items()}

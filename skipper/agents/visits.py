@@ -39,3 +39,8 @@ class EpisodeVisits(NamedTuple):
         here = self.visited[rows, None, :length] == key[..., None]  # (R, N, T)
         taken = self.taken[rows, :length, None] == np.arange(actions)  # (R, T, A)
         return here.astype(np.float32) @ taken.astype(np.float32)
+
+    def factors(self, rows: Array, key: Array, actions: int, penalty: float) -> Array:
+        """(R, N, A) of the values of actions: each earlier time takes the share ``penalty``; as in ``counts``."""
+        left: Array = (1.0 - penalty) ** self.counts(rows, key, actions)
+        return left

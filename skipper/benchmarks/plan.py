@@ -39,7 +39,9 @@ SCENES = 2048  # more than fit into the cache of partial states
 class Rehearsal(FrozenNetwork):
     """Imagines, and then returns other cells of the scene than an untrained generator gives: hardly any are equal."""
 
-    rng = np.random.default_rng(0)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._rng = np.random.default_rng(0)
 
     def describe(self, states: Array) -> Array:
         """Distinct descriptions, which cost no time."""
@@ -51,7 +53,7 @@ class Rehearsal(FrozenNetwork):
         width, height, _ = observation.shape[1:]
         count = codes.shape[1]
         cells = np.arange(max(count, CELLS)) % min(CELLS, width * height)
-        return self.rng.permuted(np.tile(cells, (len(observation), 1)), axis=1)[:, :count]
+        return self._rng.permuted(np.tile(cells, (len(observation), 1)), axis=1)[:, :count]
 
 
 def bench_plan(policy: SkipperPolicy | LeapPolicy, seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``skipper diagnose``: what limits a trained Skipper."""
+"""``skipper diagnose``: what limits a trained agent that plans."""
 
 import json
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from skipper.envs.registry import find_family
 
 @dataclass(frozen=True)
 class Diagnose:
-    """Find what limits a trained Skipper: ground truth replaces one learned part at a time.
+    """Find what limits a trained Skipper or LEAP: ground truth replaces one learned part at a time.
 
     The first table shows success rates; in each row one part is replaced by the truth. True edges are not pruned by
     length. The second table shows errors of distances and walks by true distance, how often plans are delusional, and
@@ -29,7 +29,7 @@ class Diagnose:
     """
 
     run_folder: RunArgument
-    """Folder of a trained Skipper."""
+    """Folder of a trained Skipper or LEAP."""
     episodes: int = 100
     """Tasks per evaluation set."""
     split: SplitOption = "evaluation"

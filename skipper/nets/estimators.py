@@ -30,7 +30,7 @@ class GeneratingConfig(Protocol):
 
 
 class PlannerConfig(GeneratingConfig, Protocol):
-    """The blocks that networks need which annotate proxy problems."""
+    """The blocks that networks for proxy problems need of a run."""
 
     @property
     def generator(self) -> SkipperGeneratorConfig:

@@ -170,7 +170,7 @@ class FrozenNetwork:
         return _all_edges(self._pair_estimates(), vertices)
 
     def values(self, observation: Array, target: Array) -> Array:
-        """(B, A) action values of the checkpoint policy: discounted probabilities of reaching ``target``."""
+        """(B, A) action values of the policy: discounted probabilities of reaching ``target``, or nearness (LEAP)."""
         self._refresh()
         estimates, rows = self._pair_estimates(), np.arange(len(observation))
         features, _ = estimates.project(np.concatenate([observation, target]))

@@ -83,7 +83,7 @@ class LeapAgent(TargetLearner):
         """One update of the generator, or of the distances."""
         if self._stage == DISTANCES:
             return super().learn()
-        metrics = self._batches.update_generator().metrics
+        metrics = self._batches.update_generator()
         self.core.updates += 1
         return metrics
 

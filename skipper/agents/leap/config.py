@@ -47,13 +47,13 @@ class LeapLearningConfig(TargetLearningConfig):
     """Optimisation of generator and distances, in two stages."""
 
     training_targets: LeapTrainingTargets = "none"
-    """Where the agent walks in training: to "none", all actions are random, as in the paper; or to "random" imagined
-    states and sometimes to the goal, as Skipper's preset "fast" does. Only evaluation plans."""
+    """Where the agent walks in training: with "none" nowhere, all actions are random, as in the paper; or to "random"
+    imagined states and sometimes to the goal, as Skipper's preset "fast" does. Only evaluation plans."""
     generator_steps: int = 1_500_000
     """Environment steps of the first stage, in which only the generator learns. They are not charged to the run."""
     importance_weights: ImportanceWeights = "mean"
-    """How priorities are corrected for: every "sample" by its own weight, or all by their "mean", as a product of
-    shapes that do not match has it in the authors' code."""
+    """How priorities are corrected for: every "sample" by its own weight, or all by their "mean", which is what the
+    authors' code computes. No effect with all_pairs, which has no priorities."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,6 +97,6 @@ def leap_preset(name: str, agent: str, env: str, world: WorldConfig) -> LeapConf
 
 
 def check(config: RunConfig, spec: EnvironmentSpec) -> None:
-    """Refuse an environment that LEAP cannot do without something of."""
+    """Refuse an environment that lacks what LEAP needs."""
     assert isinstance(config, LeapConfig)
     check_environment(config, spec, config.planning.oracle_parts)

@@ -7,6 +7,7 @@ from skipper.agents.leap.chain_state import ChainState
 from skipper.agents.leap.config import LeapConfig
 from skipper.agents.leap.subgoals import Chains, SubgoalSource, choose_again
 from skipper.agents.learning_core import load_module_state
+from skipper.agents.target_actor import TargetActor
 from skipper.agents.target_config import GOAL_FRACTION
 from skipper.nets.estimators import LeapNetwork
 from skipper.nets.frozen import FrozenNetwork
@@ -69,7 +70,7 @@ class LeapPolicy:
             values[rows] = self.action_values(timestep.observation[rows], state.target[rows])
             if self._penalty > 0:  # no plan can lead around what was tried before
                 key = self.spec.state_key(timestep.observation[rows])[:, None]
-                values[rows] *= (1.0 - self._penalty) ** state.visits.counts(rows, key, self.spec.actions)[:, 0]
+                values[rows] *= state.visits.factors(rows, key, self.spec.actions, self._penalty)[:, 0]
             action[rows] = values[rows].argmax(-1)
         planned = new | again
         plan = state.chains(np.flatnonzero(planned), new[planned]) if planned.any() else None
@@ -138,23 +139,10 @@ class RandomTargetPolicy(LeapPolicy):
         return new | again, np.zeros_like(again), reason  # another target, not the same again
 
 
-class LeapActor:
-    """A policy as it is evaluated: nearly greedy, with its own random stream."""
+class LeapActor(TargetActor[Chains]):
+    """LEAP as it is evaluated."""
 
-    def __init__(self, policy: LeapPolicy, epsilon: float) -> None:
-        self.policy, self._epsilon = policy, epsilon
-
-    def act(self, timestep: TimeStep) -> Decision:
-        """The policy's action, or a random one with probability ``epsilon``."""
-        return self.policy.act(timestep, self._epsilon, self.policy.rng)
-
-    def plan(self, observation: Array, goal: Array) -> Chains:
-        """The chains that the agent would find at the beginning of an episode; its state is unchanged."""
-        state = self.policy.rng.bit_generator.state
-        try:
-            return self.policy.plan(observation, goal)
-        finally:
-            self.policy.rng.bit_generator.state = state
+    policy: LeapPolicy
 
 
 def play_leap(

@@ -9,7 +9,6 @@ from skipper.agents.hindsight import (
     HindsightBatches,
     UpdateBatch,
     Updater,
-    UpdateResult,
     head_losses,
     means,
 )
@@ -61,7 +60,7 @@ class LeapUpdater(Updater[LeapNetwork]):
 
 
 class LeapBatches:
-    """Prepares the batches of both stages, from stored episodes and the frozen target network."""
+    """Updates the generator in the first stage, and prepares the batches of the second."""
 
     def __init__(
         self, core: LearningCore[LeapNetwork], config: LeapConfig, spec: EnvironmentSpec, frozen: FrozenNetwork
@@ -84,7 +83,7 @@ class LeapBatches:
         leaf, weight = (samples.leaf, torch.from_numpy(samples.weight)) if samples else (None, None)
         return UpdateBatch(hindsight, real, distance, leaf, weight, None, None, core.updates, core.rate)
 
-    def update_generator(self) -> UpdateResult:
+    def update_generator(self) -> dict[str, float]:
         """One update of the generator, the first stage: states in the contexts of others of their episodes.
 
         Unlike Skipper's, samples are drawn and weighted by priority, unless all pairs are learned from.
@@ -93,11 +92,11 @@ class LeapBatches:
         samples = None if self.config.replay.all_pairs else self.draw.sample()
         hindsight, drawn = samples if samples else (None, None)
         losses = core.network.generator.losses(*self.draw.contexts(hindsight))
-        scale = settings.entropy_scale * cyclic_weight(core.updates, settings.entropy_period)
-        per_sample = losses["reconstruction"] + scale * losses["entropy"]  # (B,)
+        losses["entropy"] *= settings.entropy_scale * cyclic_weight(core.updates, settings.entropy_period)
+        per_sample = losses["reconstruction"] + losses["entropy"]  # (B,)
         weight = torch.from_numpy(drawn.weight) if drawn else torch.ones(len(per_sample))
         loss = weighted_mean(per_sample, weight)
         core.online.step(loss, core.rate)
         core.online.update_average()
         self.draw.update_priorities(drawn.leaf if drawn else None, per_sample.detach().numpy())
-        return UpdateResult(means({"loss": loss} | losses), None)
+        return means({"loss": loss} | losses)

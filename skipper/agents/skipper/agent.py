@@ -9,7 +9,7 @@ from skipper.agents.learning_core import LearningCore, named_rng
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy, evaluation_policy
-from skipper.agents.skipper.update import SkipperUpdater, UpdateBatches
+from skipper.agents.skipper.update import SkipperBatches, SkipperUpdater
 from skipper.agents.target_learner import TargetLearner
 from skipper.agents.update_process import UpdaterProcess
 from skipper.config import DecisionConfig
@@ -28,7 +28,7 @@ class SkipperAgent(TargetLearner):
         self.core = LearningCore(config, spec, lambda: SkipperNetwork(config, spec))
         self._frozen = FrozenNetwork(self.core.target_network, config, spec)
         self._policy = self._training_policy()
-        self._batches = UpdateBatches(self.core, config, spec, self._frozen)
+        self._batches = SkipperBatches(self.core, config, spec, self._frozen)
         self._act_rng = named_rng(config.seed, "act")
         updater = SkipperUpdater(config, self.core.online)
         self._updater = UpdaterProcess(updater, spec) if config.uses_updater_process else updater

@@ -125,7 +125,7 @@ def as_variant(config: RunConfig, agent: str) -> SkipperConfig:
 
 
 def check(config: RunConfig, spec: EnvironmentSpec) -> None:
-    """Refuse an environment that Skipper cannot do without something of."""
+    """Refuse an environment that lacks what Skipper needs."""
     assert isinstance(config, SkipperConfig)
     check_environment(config, spec, config.planning.oracle_parts)
 

@@ -1,6 +1,6 @@
 """What a policy keeps of each environment from one decision to the next."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,12 +59,3 @@ class PlanState(NamedTuple):
     def visits(self) -> EpisodeVisits:
         """The last three columns."""
         return EpisodeVisits(self.visited, self.taken, self.length)
-
-    def state_dict(self) -> dict[str, Any]:
-        """A copy of all columns."""
-        return {name: column.copy() for name, column in self._asdict().items()}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> "PlanState":
-        """Restore saved columns."""
-        return cls(**{name: column.copy() for name, column in state.items()})

@@ -8,6 +8,7 @@ from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.edges import EdgeSource
 from skipper.agents.skipper.plan_state import PlanState
 from skipper.agents.skipper.vertices import VertexSource, hidden_checkpoints
+from skipper.agents.target_actor import TargetActor
 from skipper.agents.target_config import GOAL_FRACTION
 from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
@@ -80,7 +81,8 @@ class SkipperPolicy:
         if aiming.any():
             values[aiming] = self.action_values(timestep.observation[aiming], plans.target[aiming])
             if config.always_goal and self._penalty > 0:  # no plan can lead around what was tried before
-                values[aiming] *= self._revisit_factors(plans, np.flatnonzero(aiming), timestep.observation[aiming])
+                rows, key = np.flatnonzero(aiming), self.spec.state_key(timestep.observation[aiming])[:, None]
+                values[aiming] *= plans.visits.factors(rows, key, self.spec.actions, self._penalty)[:, 0]
             action[aiming] = values[aiming].argmax(-1)
         plans.explored[:] = False if exploring is None else exploring
         attention = self._attend(timestep.observation) if self._attend else None
@@ -167,14 +169,8 @@ class SkipperPolicy:
         # Prune vertices and edges, and run value iteration (Alg. 1, "prune", "run value iteration").
         factors = None
         if self._penalty > 0:
-            factors = (1.0 - self._penalty) ** plans.visits.counts(rows, vertices.key, self.spec.actions)
+            factors = plans.visits.factors(rows, vertices.key, self.spec.actions, self._penalty)
         return solve(vertices, edges, config, factors)
-
-    def _revisit_factors(self, plans: PlanState, rows: Array, observation: Array) -> Array:
-        """(R, A) factors of the actions in the current states of the environments ``rows`` (R,)."""
-        key = self.spec.state_key(observation)[:, None]
-        factors: Array = (1.0 - self._penalty) ** plans.visits.counts(rows, key, self.spec.actions)[:, 0]
-        return factors
 
     def _random_target(self, observation: Array, goal: Array) -> Array:
         """(R, W, H, C) random imagined states, some of them replaced by the goal."""
@@ -184,6 +180,8 @@ class SkipperPolicy:
 
     def plan(self, observation: Array, goal: Array) -> ProxyProblem:
         """Solved proxy problems for observations (B, W, H, C) in which episodes begin."""
+        if self.config.planning.always_goal:
+            raise ValueError("this agent always aims at the goal and does not plan")
         environments = np.arange(len(observation))
         goal = self.vertex_source.goal(observation, goal)
         vertices = self.vertex_source.propose(observation, goal, environments=environments)
@@ -206,25 +204,10 @@ class SkipperPolicy:
         return self.action_values(observation, target).argmax(-1)
 
 
-class SkipperActor:
-    """A policy as it is evaluated: nearly greedy, with its own random stream."""
+class SkipperActor(TargetActor[ProxyProblem]):
+    """Skipper as it is evaluated."""
 
-    def __init__(self, policy: SkipperPolicy, epsilon: float) -> None:
-        self.policy, self._epsilon = policy, epsilon
-
-    def act(self, timestep: TimeStep) -> Decision:
-        """The policy's action, or a random one with probability ``epsilon``."""
-        return self.policy.act(timestep, self._epsilon, self.policy.rng)
-
-    def plan(self, observation: Array, goal: Array) -> ProxyProblem:
-        """The proxy problems that the agent would solve at the beginning of an episode; its state is unchanged."""
-        if self.policy.config.planning.always_goal:
-            raise ValueError("this agent always aims at the goal and does not plan")
-        state = self.policy.rng.bit_generator.state
-        try:
-            return self.policy.plan(observation, goal)
-        finally:
-            self.policy.rng.bit_generator.state = state
+    policy: SkipperPolicy
 
 
 def play_skipper(

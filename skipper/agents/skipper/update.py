@@ -40,7 +40,7 @@ class BootstrapTargets(NamedTuple):
         return BootstrapTargets(*(column[pairs, action] for column in self))
 
 
-class UpdateBatches:
+class SkipperBatches:
     """Prepares the batch of every update, from stored episodes and the frozen target network."""
 
     def __init__(

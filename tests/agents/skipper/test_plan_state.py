@@ -35,15 +35,3 @@ def test_only_the_first_plan_of_an_episode_prunes_for_good():
     assert plans.reached_code[1] == 3
     plans.begin_episodes(np.array([False, True]))
     assert not plans.remaining.any()
-
-
-def test_saved_plans_are_restored_as_copies():
-    plans = PlanState.empty(2, 3, (2, 2, 2), max_steps=4)
-    plans.visits.record(np.array([1, 2]), np.array([3, 0]))
-    saved = plans.state_dict()
-    again = PlanState.from_state(saved)
-    plans.visits.record(np.array([1, 2]), np.array([3, 0]))
-    saved["steps"][:] = 0
-    assert again.length.tolist() == [1, 1]
-    assert (again.steps > 0).all()
-    assert again.taken[:, 0].tolist() == [3, 0]
