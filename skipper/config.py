@@ -293,6 +293,8 @@ class EvaluationConfig:
     """Tasks per evaluation set, and training tasks, per evaluation."""
     split: Split = "evaluation"
     """Unseen tasks to play: "tuning" for runs that settings are chosen by, "evaluation" for runs that are reported."""
+    keep_weights: bool = False
+    """Keep the weights of every evaluation, so that other variants and settings can be evaluated over training."""
 
     def __post_init__(self) -> None:
         check_positive(self, "evaluate_every", "evaluation_episodes")

@@ -154,6 +154,7 @@ def test_a_size_and_sides_must_agree(monkeypatch, tmp_path):
 def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):
     debug = ["--agent", "modelfree", "--preset", "debug", "--steps", "400"]
     options = [*debug, "--out", str(tmp_path), "--size", "6", "5", "--slip", "0.1"]
+    options.insert(0, "--keep-weights")
     skipper("train", *options, "--batch-size", "8", monkeypatch=monkeypatch)
     assert "finished" in capsys.readouterr().out
     config = read_config(tmp_path)
@@ -161,6 +162,8 @@ def test_training_and_evaluating_a_run(monkeypatch, capsys, tmp_path):
     assert (config.world.width, config.world.height, config.world.slip) == (6, 5, 0.1)
     skipper("evaluate", str(tmp_path), "--episodes", "10", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["sets"]["0.45"]["episodes"] == 10
+    skipper("evaluate", str(tmp_path), "--episodes", "4", "--step", "0", "--json", monkeypatch=monkeypatch)
+    assert json.loads(capsys.readouterr().out)["about"]["steps"] == 0
     picture = tmp_path / "curves.png"
     skipper("plot", str(tmp_path), "--out", str(picture), monkeypatch=monkeypatch)
     assert picture.stat().st_size > 10_000

@@ -66,6 +66,9 @@ class Evaluate:
     replan: Replan | None = None
     """When an agent plans: on a "trigger", which is a checkpoint reached or a timeout, or at every "step". By default
     as the run has it."""
+    step: int | None = None
+    """Play with the weights of the evaluation at this step, of a run that keeps them (--keep-weights); by default with
+    the newest."""
     training: bool = False
     """Also play the tasks that the run was trained on, each once."""
     episodes: int = 1000
@@ -103,8 +106,8 @@ class Evaluate:
         }
 
     def _baseline(self, agent: str) -> Played:
-        if self.training or self._settings():
-            raise ValueError("--training, --revisit-penalty, --ensemble and --replan need the folder of a run")
+        if self.training or self._settings() or self.step is not None:
+            raise ValueError("--training, --step, --revisit-penalty, --ensemble and --replan need the folder of a run")
         env = self.env or DEFAULT_FAMILY
         family = find_family(env)
         world = self.world.changed(family.world("paper"))
@@ -112,7 +115,7 @@ class Evaluate:
         return Played({"agent": agent, "env": env, "world": to_dict(world)}, play_sets(agent, family, sets, self.seed))
 
     def _trained(self, run: Path) -> Played:
-        loaded = load(run, self.seed, self.agent, **self._settings())
+        loaded = load(run, self.seed, self.agent, step=self.step, **self._settings())
         config = loaded.config
         if self.env not in (None, config.env):
             raise ValueError(f"the run is of the environment {config.env!r}, not of {self.env!r}")
@@ -124,7 +127,7 @@ class Evaluate:
             trained: TaskSet = family.training_tasks(world, config.tasks, config.seed)
             some = trained.subset(np.arange(min(self.episodes, len(trained))))
             sets |= {TRAINING: family.training_evaluation(world, some, len(some), self.seed)}
-        step, digest = weights_identity(run)
+        step, digest = weights_identity(run, self.step)
         about: dict[str, Any] = {"agent": config.agent, "env": config.env, "world": to_dict(world)}
         about |= {"seed": config.seed, "tasks": config.tasks, "steps": step, "weights": digest}
         about["settings"] = content_hash(replace(read_config(run), seed=0, threads=1))

@@ -76,17 +76,24 @@ class LoadedAgent:
 
 
 def load(
-    path: str | Path, seed: int = 0, agent: str | None = None, *, explain: bool = False, **settings: Any
+    path: str | Path,
+    seed: int = 0,
+    agent: str | None = None,
+    *,
+    step: int | None = None,
+    explain: bool = False,
+    **settings: Any,
 ) -> LoadedAgent:
     """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
 
-    ``agent`` names another variant that plays with the networks of the run. With ``explain``, decisions also hold what
+    ``agent`` names another variant that plays with the networks of the run. The networks are the newest, or those that
+    the run keeps of the evaluation at ``step``. With ``explain``, decisions also hold what
     the agent attends to. ``settings`` replace those of the run that matter when it decides: ``revisit_penalty`` and
     ``ensemble``, and for an agent that plans those of its planning, such as ``replan``.
     """
     path = Path(path)
     config = read_config(path)
-    weights = read_weights(path)
+    weights = read_weights(path, step)
     kind = agent_kind(config.agent)
     if agent is not None:
         config = as_variant(config, agent)

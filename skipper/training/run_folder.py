@@ -17,6 +17,7 @@ from skipper.training.state_file import DamagedFileError, array_digest, read_sta
 from skipper.types import Array
 
 CONFIG, WEIGHTS, CHECKPOINTS = "config.json", "weights.safetensors", "checkpoints"
+KEPT_WEIGHTS = "weights"  # folder
 KEPT = 2  # checkpoints
 
 
@@ -80,9 +81,12 @@ class RunFolder:
             torn.unlink()
 
     def save_weights(self, step: int, weights: dict[str, Array]) -> None:
-        """What acting needs, overwriting older weights."""
+        """What acting needs, overwriting older weights; a copy stays where the run keeps all of them."""
         state = {"schema": SCHEMA, "run": self._stamp.run, "step": step, "weights": weights}
         write_state(self.path / WEIGHTS, "weights", state)
+        if self.config.evaluation.keep_weights:
+            (self.path / KEPT_WEIGHTS).mkdir(exist_ok=True)
+            write_state(weights_file(self.path, step), "weights", state)
 
     def save_checkpoint(self, step: int, state: dict[str, Any]) -> None:
         """All that resuming needs; only the last few are kept."""
@@ -165,26 +169,42 @@ def _json_text(entry: dict[str, Any]) -> str:
     return json.dumps(entry, indent=2) + "\n"
 
 
-def read_weights(path: Path) -> dict[str, Array]:
-    """The weights of the run in a folder, which must be those of its configuration."""
-    weights: dict[str, Array] = _read_weights(path)["weights"]
+def weights_file(path: Path, step: int | None = None) -> Path:
+    """Where a run folder has its newest weights, or those that it keeps of the evaluation at ``step``."""
+    return path / WEIGHTS if step is None else path / KEPT_WEIGHTS / f"step-{step:012d}.safetensors"
+
+
+def kept_steps(path: Path) -> list[int]:
+    """The steps of whose evaluations a run folder keeps the weights."""
+    return sorted(int(file.stem.removeprefix("step-")) for file in (path / KEPT_WEIGHTS).glob("step-*.safetensors"))
+
+
+def read_weights(path: Path, step: int | None = None) -> dict[str, Array]:
+    """The weights of the run in a folder, which must be those of its configuration; the newest, or those of a step."""
+    weights: dict[str, Array] = _read_weights(path, step)["weights"]
     return weights
 
 
-def weights_identity(path: Path) -> WeightsIdentity:
+def weights_identity(path: Path, step: int | None = None) -> WeightsIdentity:
     """The identity of the weights of the run in a folder."""
-    entry = _read_weights(path)
+    entry = _read_weights(path, step)
     return WeightsIdentity(entry["step"], array_digest(entry["weights"])[:16])
 
 
-def _read_weights(path: Path) -> dict[str, Any]:
-    entry = read_state(path / WEIGHTS, "weights")
+def _read_weights(path: Path, step: int | None) -> dict[str, Any]:
+    file = weights_file(path, step)
+    if step is not None and not file.exists():
+        kept = ", ".join(map(str, kept_steps(path))) or "none; train with --keep-weights"
+        raise ValueError(f"{path} does not keep the weights of step {step}; available: {kept}")
+    entry = read_state(file, "weights")
     entry.pop("schema", 1)  # parameters have had the same names in all schemas
-    _check_entry(path / WEIGHTS, "weights", entry, {"run": str, "step": int, "weights": dict})
+    _check_entry(file, "weights", entry, {"run": str, "step": int, "weights": dict})
     if entry["run"] != read_stamp(path).run:
-        raise DamagedFileError(f"{path / WEIGHTS} belongs to another run than {path / CONFIG}")
+        raise DamagedFileError(f"{file} belongs to another run than {path / CONFIG}")
+    if step not in (None, entry["step"]):
+        raise DamagedFileError(f"{file} holds the weights of step {entry['step']} under another name")
     if not all(isinstance(array, np.ndarray) for array in entry["weights"].values()):
-        raise DamagedFileError(f"{path / WEIGHTS} holds something else than weights")
+        raise DamagedFileError(f"{file} holds something else than weights")
     return entry
 
 

@@ -5,7 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skipper.training.run_folder import CONFIG, RunFolder, read_config, read_weights, weights_identity
+from skipper.training.run_folder import (
+    CONFIG,
+    RunFolder,
+    kept_steps,
+    read_config,
+    read_weights,
+    weights_file,
+    weights_identity,
+)
 from skipper.training.settings import configure
 from skipper.training.state_file import DamagedFileError, write_state
 
@@ -178,3 +186,23 @@ def test_an_edited_identity_is_noticed(tmp_path):
     (tmp_path / CONFIG).write_text(json.dumps(entry, indent=2) + "\n")
     with pytest.raises(DamagedFileError, match="does not match its digest"):
         read_config(tmp_path)
+
+
+def test_the_weights_of_every_evaluation_are_kept_where_that_is_wanted(tmp_path):
+    keeping = replace(DEBUG, evaluation=replace(DEBUG.evaluation, keep_weights=True))
+    for name, config in (("kept", keeping), ("newest", DEBUG)):
+        with RunFolder(tmp_path / name, config) as folder:
+            for step in (0, 10):
+                folder.save_weights(step, {"w": np.array([step])})
+    assert (kept_steps(tmp_path / "kept"), kept_steps(tmp_path / "newest")) == ([0, 10], [])
+    assert read_weights(tmp_path / "kept", 0)["w"] == 0
+    assert read_weights(tmp_path / "kept")["w"] == 10
+    assert weights_identity(tmp_path / "kept", 10) == weights_identity(tmp_path / "kept")
+    with pytest.raises(ValueError, match="not keep the weights of step 5; available: 0, 10"):
+        read_weights(tmp_path / "kept", 5)
+    with pytest.raises(ValueError, match="available: none; train with --keep-weights"):
+        read_weights(tmp_path / "newest", 10)
+    first, second = (weights_file(tmp_path / "kept", step) for step in (0, 10))
+    first.write_bytes(second.read_bytes())
+    with pytest.raises(DamagedFileError, match="weights of step 10 under another name"):
+        read_weights(tmp_path / "kept", 0)
