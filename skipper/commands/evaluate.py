@@ -21,7 +21,7 @@ from skipper.commands.options import (
     summaries,
 )
 from skipper.commands.tables import results_table
-from skipper.config import FIRST_REPORTED_SEED, Replan
+from skipper.config import FIRST_REPORTED_SEED, EvaluationConfig, Replan
 from skipper.envs.registry import DEFAULT_FAMILY, TaskSet, find_family
 from skipper.schema import content_hash, to_dict
 from skipper.training.evaluate import TRAINING, Episodes, summarise
@@ -130,7 +130,8 @@ class Evaluate:
         step, digest = weights_identity(run, self.step)
         about: dict[str, Any] = {"agent": config.agent, "env": config.env, "world": to_dict(world)}
         about |= {"seed": config.seed, "tasks": config.tasks, "steps": step, "weights": digest}
-        about["settings"] = content_hash(replace(read_config(run), seed=0, threads=1))
+        # Neither threads nor evaluations during training change what is learned.
+        about["settings"] = content_hash(replace(read_config(run), seed=0, threads=1, evaluation=EvaluationConfig()))
         about |= vars(config.decision)
         planning: Any = getattr(config, "planning", None)
         if hasattr(planning, "replan") and not planning.always_goal:
