@@ -285,10 +285,10 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         (["--agent", "optimall"], "did you mean 'optimal'"),
         (["--agent", "modelfree"], "must be trained first"),
         ([], "name an agent"),
-        (["--agent", "random", "--training"], "--training, --revisit-penalty, --ensemble and --replan need"),
+        (["--agent", "random", "--training"], "--training, --step, --revisit-penalty, --ensemble and --replan need"),
         (
             ["--agent", "random", "--ensemble", "8"],
-            "--training, --revisit-penalty, --ensemble and --replan need",
+            "--training, --step, --revisit-penalty, --ensemble and --replan need",
         ),
         ([str(PRETRAINED), "--ensemble", "9"], "must be 1 to 8"),
         ([str(PRETRAINED.parent / "modelfree-50"), "--replan", "step"], "unknown setting of modelfree 'replan'"),
