@@ -1,6 +1,5 @@
 """Edge estimation and the checkpoint policy: four heads on partial states (Sec. 3.3); and all that agents learn."""
 
-from copy import copy
 from typing import Protocol
 
 from torch import Tensor, nn
@@ -103,13 +102,5 @@ class LeapNetwork(nn.Module):
         self._discounts = discount_support(config.network.bins, config.learning.task_discount)
 
     def heads(self) -> Heads:
-        """What annotates segments. The policy takes the action of least distance, so nearness is its value."""
-        estimators = self.estimators
-        return Heads(nearness(estimators.distance), estimators.distance, None, estimators.terminal, self._discounts)
-
-
-def nearness(distance: PairwiseHead) -> PairwiseHead:
-    """The same histograms over another support: 1 for a distance of one step, evenly down to 0 for the longest."""
-    head = copy(distance)  # shares its layers
-    head._buffers = {"support": unit_support(len(distance.support)).flip(0)}
-    return head
+        """What annotates segments; the policy takes the action of least distance."""
+        return Heads(None, self.estimators.distance, None, self.estimators.terminal, self._discounts)

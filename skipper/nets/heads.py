@@ -125,7 +125,7 @@ def join_pairs(of_source, of_target, source, target):
 class Heads(NamedTuple):
     """The heads that annotate pairs of states."""
 
-    value: PairwiseHead
+    value: PairwiseHead | None  # None where the policy takes the action of least distance
     distance: PairwiseHead
     reward: PairwiseHead | None  # None where plans need no rewards
     terminal: nn.Module  # partial states (M, D) to logits (M, 2)
@@ -146,10 +146,13 @@ class PairEstimates(Protocol):
         """Partial states (M, V, D) to features (M, *feature_shape), and whether they are terminal, (M,) bool."""
 
     def values(self, features: Array, source: Array, target: Array) -> Array:
-        """(P, A) action values of the checkpoint policy, for pairs given as indices (P,) into features."""
+        """(P, A) action values of the policy, for pairs given as indices (P,) into features.
+
+        Without a head of values they are nearness: 1 for a distance of one step, evenly down to 0 for the longest.
+        """
 
     def annotate(self, features: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
-        """Greedy actions of the checkpoint policy, and their distances and discounts, (P,) each."""
+        """Greedy actions of the policy, and their distances and discounts, (P,) each."""
 
     def rewards(self, features: Array, source: Array, target: Array, action: Array) -> Array:
         """(P,) cumulative rewards of paths that begin with ``action`` (P,)."""
@@ -171,12 +174,18 @@ class PlainHeads:
 
     def values(self, features: Array, source: Array, target: Array) -> Array:
         """As in ``PairEstimates``."""
-        return self._expect(self._heads.value, features, source, target).numpy()
+        return self._policy_values(features, source, target).numpy()
+
+    def _policy_values(self, features: Array, source: Array, target: Array) -> Tensor:
+        pairs, value, distance = (features, source, target), self._heads.value, self._heads.distance
+        if value is None:
+            return self._expect(distance, *pairs, nearness_support(len(distance.support)))
+        return self._expect(value, *pairs)
 
     def annotate(self, features: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
         """As in ``PairEstimates``."""
         pairs, head = (features, source, target), self._heads.distance
-        action = self._expect(self._heads.value, *pairs).argmax(-1)
+        action = self._policy_values(*pairs).argmax(-1)
         distance = _take(self._expect(head, *pairs), action)
         discount = _take(self._expect(head, *pairs, self._heads.discounts), action)
         return action.numpy(), distance.numpy(), discount.numpy()
@@ -208,6 +217,11 @@ def _take(estimates: Tensor, action: Tensor) -> Tensor:
 def unit_support(bins: int) -> Tensor:
     """Support of values and cumulative rewards: evenly from 0 to 1."""
     return torch.linspace(0.0, 1.0, bins)
+
+
+def nearness_support(bins: int) -> Tensor:
+    """Support of distances for which less is worth more: 1 for one step, evenly down to 0 for the longest."""
+    return unit_support(bins).flip(0)
 
 
 def distance_support(bins: int) -> Tensor:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from skipper.nets.compiled.exact_types import MLP, has_exact_types
-from skipper.nets.heads import PAIRWISE_HEAD, Heads, PairwiseHead
+from skipper.nets.heads import PAIRWISE_HEAD, Heads, PairwiseHead, nearness_support
 from skipper.runtime.jit import kernel
 from skipper.runtime.threads import run_parallel
 from skipper.types import Array
@@ -68,18 +68,23 @@ class CompiledHeads:
     @property
     def feature_shape(self) -> tuple[int, int, int]:
         """Images, columns (two for each head) and hidden units."""
-        return len(self._names), 2 * len(self._heads), len(self._heads[0].hidden.bias)
+        return len(self._names), 2 * self._count, len(self._distance.hidden.bias)
 
     @torch.no_grad()
     def _pack(self, heads: Heads) -> None:
         """Copy the weights into the layout that products need."""
         pairwise = _pairwise(heads)
-        supports = [head.support[None] for head in pairwise]
-        supports[1] = torch.stack([heads.distance.support, heads.discounts])
-        self._heads = [
-            Head(2 * index, _dense(head.layers[2]), _dense(head.layers[4]), support.numpy())
-            for index, (head, support) in enumerate(zip(pairwise, supports, strict=True))
-        ]
+        self._count = len(pairwise)
+
+        def packed(head: PairwiseHead, *supports: Tensor) -> Head:
+            hidden, last = _dense(head.layers[2]), _dense(head.layers[4])
+            return Head(2 * pairwise.index(head), hidden, last, torch.stack(supports).numpy())
+
+        value, distance, reward = heads.value, heads.distance, heads.reward
+        self._distance = packed(distance, distance.support, heads.discounts)
+        self._value = None if value is None else packed(value, value.support)
+        self._policy = self._value or packed(distance, nearness_support(len(distance.support)))
+        self._reward = None if reward is None else packed(reward, reward.support)
         assert isinstance(heads.terminal, nn.Sequential)
         self._terminal = tuple(_dense(heads.terminal[index]) for index in (0, 2, 4))
         firsts = [head.first_layer() for head in pairwise]
@@ -98,35 +103,39 @@ class CompiledHeads:
         return features, terminal
 
     def values(self, features: Array, source: Array, target: Array) -> Array:
-        """(P, A) action values of the checkpoint policy, for pairs given as indices (P,) into features."""
+        """(P, A) action values of the policy, for pairs given as indices (P,) into features."""
         expected = np.empty((len(source), self._names.shape[1]), np.float32)
 
         def work(rows: slice) -> None:
-            _values(Pairs(features, source[rows], target[rows], self._names), self._heads[0], expected[rows])
+            _values(Pairs(features, source[rows], target[rows], self._names), self._policy, expected[rows])
 
         run_parallel(work, len(source), BLOCK)
         return expected
 
     def annotate(self, features: Array, source: Array, target: Array) -> tuple[Array, Array, Array]:
-        """Greedy actions of the checkpoint policy, and their distances and discounts, (P,) each."""
+        """Greedy actions of the policy, and their distances and discounts, (P,) each."""
         action = np.empty(len(source), np.int64)
         distance, discount = np.empty((2, len(source)), np.float32)
-        value_head, distance_head = self._heads[:2]
 
         def work(rows: slice) -> None:
-            pairs = Pairs(features, source[rows], target[rows], self._names)
-            _annotate(pairs, value_head, distance_head, action[rows], distance[rows], discount[rows])
+            pairs, found = Pairs(features, source[rows], target[rows], self._names), (action, distance, discount)
+            columns = tuple(column[rows] for column in found)
+            if self._value is None:
+                _annotate_nearest(pairs, self._distance, *columns)
+            else:
+                _annotate(pairs, self._value, self._distance, *columns)
 
         run_parallel(work, len(source), BLOCK)
         return action, distance, discount
 
     def rewards(self, features: Array, source: Array, target: Array, action: Array) -> Array:
         """(P,) cumulative rewards of paths that begin with ``action`` (P,)."""
-        reward = np.empty(len(source), np.float32)
+        assert self._reward is not None
+        reward, head = np.empty(len(source), np.float32), self._reward
 
         def work(rows: slice) -> None:
             pairs = Pairs(features, source[rows], target[rows], self._names)
-            _rewards(pairs, self._heads[2], action[rows], reward[rows])
+            _rewards(pairs, head, action[rows], reward[rows])
 
         run_parallel(work, len(source), BLOCK)
         return reward
@@ -182,7 +191,7 @@ def _values(pairs, value, expected):
         means = _expect(pairs, value, begin, len(block))
         for pair in range(len(block)):
             for action in range(len(means)):
-                block[pair, action] = means[action, pair]
+                block[pair, action] = means[action, 0, pair]
 
 
 @kernel
@@ -194,10 +203,28 @@ def _annotate(pairs, value_head, distance_head, action, distance, discount):
         for pair in range(len(chosen)):
             chosen[pair] = 0
             for other in range(1, len(expected)):
-                if expected[other, pair] > expected[chosen[pair], pair]:
+                if expected[other, 0, pair] > expected[chosen[pair], 0, pair]:
                     chosen[pair] = other
         means = _expect_chosen(pairs, distance_head, begin, chosen)
         distance[begin : begin + BLOCK], discount[begin : begin + BLOCK] = means[0], means[1]
+
+
+@kernel
+def _annotate_nearest(pairs, head, action, distance, discount):
+    """Fill the last three, (P,) each: actions of least distance, and their means by the head of distances."""
+    for begin in range(0, len(action), BLOCK):
+        chosen = action[begin : begin + BLOCK]
+        means = _expect(pairs, head, begin, len(chosen))
+        for pair in range(len(chosen)):
+            best = 0
+            for other in range(1, len(means)):
+                if means[other, 0, pair] < means[best, 0, pair]:
+                    best = other
+            chosen[pair], distance[begin + pair], discount[begin + pair] = (
+                best,
+                means[best, 0, pair],
+                means[best, 1, pair],
+            )
 
 
 @kernel
@@ -209,13 +236,13 @@ def _rewards(pairs, head, action, reward):
 
 @kernel
 def _expect(pairs, head, begin, number):
-    """(A, number) means of a head for all actions, of ``number`` pairs from ``begin`` on."""
+    """(A, Q, number) means of a head over its supports for all actions, of ``number`` pairs from ``begin`` on."""
     images, actions = pairs.names.shape
-    expected = np.zeros((actions, number), np.float32)
+    expected = np.zeros((actions, len(head.supports), number), np.float32)
     for image in range(images):
         logits = _logits(pairs, head, image, begin, number)
         for action in range(actions):
-            _add_means(logits[pairs.names[image, action]], head.supports, images, expected[action : action + 1])
+            _add_means(logits[pairs.names[image, action]], head.supports, images, expected[action])
     return expected
 
 
