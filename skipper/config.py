@@ -188,6 +188,9 @@ class LearningConfig:
     adam_epsilon: float = 1.5e-4
     gradient_clip: float = 1.0
     """Maximum absolute value of a gradient's entries."""
+    update_clip: float = 0.0
+    """Where the gradients of a parameter are larger than Adam expects, by their root mean square over this, its step
+    shrinks by as much (Shazeer and Stern 2018); 0: never. Not in the paper."""
     task_discount: float = 0.99
     """Discount of task rewards."""
     symmetries: bool = False
@@ -208,7 +211,7 @@ class LearningConfig:
         check_positive(self, "adam_epsilon", "gradient_clip")
         check_shares(self, "final_learning_rate_fraction", "ema_decay")
         check_shares(self, "epsilon_start", "epsilon_end", "epsilon_evaluation")
-        for name in ("learning_starts", "warmup_updates"):
+        for name in ("learning_starts", "warmup_updates", "update_clip"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         check_discounts(self, "task_discount")

@@ -4,6 +4,7 @@ PyTorch's fused Adam with clipping and a check of the gradients takes longer, an
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,11 @@ class Block(NamedTuple):
         ends = np.cumsum([parameter.numel() for parameter in self.parameters.values()])
         named = zip(self.parameters.items(), np.split(vector, ends[:-1]), strict=True)
         return {name: part.reshape(parameter.shape) for (name, parameter), part in named}
+
+    def slices(self) -> list[slice]:
+        """Where each parameter is in the vector."""
+        ends = np.cumsum([0, *(parameter.numel() for parameter in self.parameters.values())]).tolist()
+        return [slice(begin, end) for begin, end in pairwise(ends)]
 
     def gradient(self) -> Tensor | None:
         """The gradient of the whole vector; None where no parameter has one."""
@@ -78,6 +84,18 @@ def _adam(weights, gradient, mean, square, settings):
         weights[index] -= size * mean[index] / (np.sqrt(square[index] / correction) + epsilon)
 
 
+@kernel
+def _surprise(gradient, square, settings):
+    """Root mean square of a gradient that is about to be learned from, each entry over the size that Adam expects."""
+    _, correction, epsilon, clip = settings
+    keep_square, total = np.float32(SQUARE_DECAY), 0.0
+    for index in range(len(gradient)):
+        slope = min(max(gradient[index], -clip), clip)
+        expected = (keep_square * square[index] + (np.float32(1.0) - keep_square) * slope * slope) / correction
+        total += slope * slope / max(expected, epsilon * epsilon)
+    return np.sqrt(total / len(gradient))
+
+
 class Optimizer:
     """Adam with gradients clipped by value, for all parameters of a network.
 
@@ -120,7 +138,15 @@ class Optimizer:
             config.adam_epsilon,
             config.gradient_clip,
         )
-        _adam(weights, gradient.numpy(), moments.mean, moments.square, tuple(map(np.float32, settings)))
+        numbers, slope = tuple(map(np.float32, settings)), gradient.numpy()
+        if not config.update_clip:
+            _adam(weights, slope, moments.mean, moments.square, numbers)
+            return
+        # Gradients that are larger than those before move each parameter less, not more.
+        for rows in self.blocks[index].slices():
+            surprise = _surprise(slope[rows], moments.square[rows], numbers)
+            size = numbers[0] / np.float32(max(surprise / config.update_clip, 1.0))
+            _adam(weights[rows], slope[rows], moments.mean[rows], moments.square[rows], (size, *numbers[1:]))
 
     def state_dict(self) -> dict[str, Any]:
         """Means, squares and step counts, by parameter name."""

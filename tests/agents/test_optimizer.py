@@ -70,3 +70,26 @@ def test_a_part_without_gradients_is_left_alone_and_the_others_are_stepped_as_ev
             np.testing.assert_array_equal(array, saved[name][key])
     other.load_state_dict(early)
     assert not other.state_dict()
+
+
+def test_surprising_gradients_move_a_parameter_less():
+    def moved(limit: float, slopes: list[float]) -> list[float]:
+        network = torch.nn.Linear(2, 1, bias=False)
+        network.weight.data.zero_()
+        config = LearningConfig(learning_rate=0.1, adam_epsilon=1e-9, gradient_clip=100.0, update_clip=limit)
+        optimizer, found = Optimizer(network, config), []
+        for slope in slopes:
+            before = network.weight.detach().clone()
+            optimizer.step((network.weight * slope).sum())
+            found.append((network.weight.detach() - before)[0, 0].item())
+        return found
+
+    even = [1.0] * 20
+    assert moved(1.0, even) == pytest.approx(moved(0.0, even), rel=1e-4)  # as large as expected
+    sudden = [*even, 50.0]
+    free, limited = moved(0.0, sudden)[-1], moved(1.0, sudden)[-1]
+    square = (1 - 0.999**20 + 0) * 0.999 + 0.001 * 2500.0  # of a gradient of 1, twenty times, and then of 50
+    surprise = 50.0 / np.sqrt(square / (1 - 0.999**21))
+    assert surprise > 3.0
+    assert limited == pytest.approx(free / surprise, rel=1e-3)
+    assert moved(2.0, sudden)[-1] == pytest.approx(2.0 * free / surprise, rel=1e-3)
