@@ -30,9 +30,8 @@ class Block(NamedTuple):
 
     def split(self, vector: Array) -> dict[str, Array]:
         """The parts of a vector of this size that belong to the parameters, in their shapes."""
-        ends = np.cumsum([parameter.numel() for parameter in self.parameters.values()])
-        named = zip(self.parameters.items(), np.split(vector, ends[:-1]), strict=True)
-        return {name: part.reshape(parameter.shape) for (name, parameter), part in named}
+        named = zip(self.parameters.items(), self.slices(), strict=True)
+        return {name: vector[rows].reshape(parameter.shape) for (name, parameter), rows in named}
 
     def slices(self) -> list[slice]:
         """Where each parameter is in the vector."""

@@ -92,7 +92,8 @@ class LeapBatches:
         samples = None if self.config.replay.all_pairs else self.draw.sample()
         hindsight, drawn = samples if samples else (None, None)
         losses = core.network.generator.losses(*self.draw.contexts(hindsight))
-        losses["entropy"] *= settings.entropy_scale * cyclic_weight(core.updates, settings.entropy_period)
+        scale = settings.entropy_scale * cyclic_weight(core.updates, settings.entropy_period)
+        losses["entropy"] = scale * losses["entropy"]
         per_sample = losses["reconstruction"] + losses["entropy"]  # (B,)
         weight = torch.from_numpy(drawn.weight) if drawn else torch.ones(len(per_sample))
         loss = weighted_mean(per_sample, weight)

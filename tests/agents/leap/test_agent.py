@@ -129,3 +129,14 @@ def test_presets_and_variants():
     assert fast.learning.symmetries
     with pytest.raises(ValueError, match="training_targets"):
         LeapLearningConfig(training_targets="plan")
+
+
+def test_a_saved_state_does_not_follow_the_run():
+    loop = make_loop(configuration("fast", training_targets="random", steps_per_update=8, updater_process=False))
+    for _ in range(120):  # plans are made in the second stage
+        loop.advance()
+    saved = loop.learner.state_dict()["plan_state"]
+    before = {name: column.copy() for name, column in saved.items()}
+    loop.advance()
+    assert (loop.learner._policy.plan_state.steps != before["steps"]).any()
+    assert all((saved[name] == column).all() for name, column in before.items())
