@@ -95,6 +95,7 @@ TARGETS: Table = {
         "learning": {
             "learning_rate": 2e-3,
             "warmup_updates": 500,
+            "update_clip": 1.0,
             "hindsight_bound": True,
             "act_with_target_network": True,
             "updater_process": True,
@@ -112,10 +113,15 @@ TARGETS: Table = {
     },
 }
 # Where actions have random effects, an episode bounds nothing and its luck misleads, frequent target updates learn
-# faster, larger steps follow the noise, and to be somewhere again is no mistake.
+# faster, larger steps follow the noise and smaller ones need no clip, and to be somewhere again is no mistake.
 STOCHASTIC_TARGETS: Table = {
     "fast": {
-        "learning": {"hindsight_bound": False, "target_update_every": 2_400, "learning_rate": 1e-3},
+        "learning": {
+            "hindsight_bound": False,
+            "target_update_every": 2_400,
+            "learning_rate": 1e-3,
+            "update_clip": 0.0,
+        },
         "replay": {"independent_targets": True},
         "decision": {"revisit_penalty": 0.0},
     }

@@ -48,11 +48,13 @@ def test_the_fast_preset_gives_the_baseline_its_own_block():
     assert (paper.replay.window_episodes, paper.learning.task_discount) == (0, 0.99)
 
 
-def test_agents_with_targets_start_from_differences_and_warm_up_in_the_fast_preset():
+def test_agents_with_targets_start_from_differences_warm_up_and_clip_updates_in_the_fast_preset():
     runs = [configure("fast", agent) for agent in ("skipper-regen", "leap", "modelfree")]
     runs.append(configure("paper", "skipper-regen"))
-    starts = [(run.network.contrast_start, run.learning.warmup_updates, run.learning.learning_rate) for run in runs]
-    assert starts == [(True, 500, 2e-3), (True, 500, 2e-3), (False, 0, 5e-4), (False, 0, 2.5e-4)]
+    names = ("warmup_updates", "learning_rate", "update_clip")
+    settings = [(run.network.contrast_start, *(getattr(run.learning, name) for name in names)) for run in runs]
+    targets, modelfree, paper = (True, 500, 2e-3, 1.0), (False, 0, 5e-4, 0.0), (False, 0, 2.5e-4, 0.0)
+    assert settings == [targets, targets, modelfree, paper]
 
 
 def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
@@ -61,6 +63,7 @@ def test_where_moves_slip_the_fast_preset_does_not_trust_episodes():
     assert (plain.learning.hindsight_bound, plain.learning.target_update_every) == (True, 4_800)
     assert (slipping.learning.hindsight_bound, slipping.learning.target_update_every) == (False, 2_400)
     assert (plain.learning.learning_rate, slipping.learning.learning_rate) == (2e-3, 1e-3)
+    assert (plain.learning.update_clip, slipping.learning.update_clip) == (1.0, 0.0)
     assert (plain.learning.multistep, slipping.learning.multistep) == (False, True)
     assert (plain.planning.distance_distributions, slipping.planning.distance_distributions) == (False, True)
     assert (plain.replay.independent_targets, slipping.replay.independent_targets) == (False, True)
