@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 from skipper.runtime.checks import check_choice, check_discounts, check_positive, check_shares
 
-Strategy = Literal["episode", "future"]
 Replan = Literal["trigger", "step"]
 OraclePart = Literal["edges", "rewards", "terminal", "vertices", "policy"]
 Split = Literal["evaluation", "tuning"]  # classes of unseen tasks
@@ -169,15 +168,26 @@ class PlanningConfig:
 
 
 @dataclass(frozen=True)
-class LearningConfig:
-    """Optimisation and exploration (paper, App. "Training"; batch and schedule as in the authors' code)."""
+class ScheduleConfig:
+    """When to learn; what every agent's block of learning has."""
 
-    batch_size: int = 64
-    """Samples per update."""
     steps_per_update: float = 4.0
     """Environment steps per gradient update, whatever the number of environments."""
     learning_starts: int = 20_000
     """Environment steps before the first update."""
+
+    def __post_init__(self) -> None:
+        check_positive(self, "steps_per_update")
+        if self.learning_starts < 0:
+            raise ValueError(f"learning_starts must not be negative, got {self.learning_starts}")
+
+
+@dataclass(frozen=True)
+class LearningConfig(ScheduleConfig):
+    """Optimisation and exploration (paper, App. "Training"; batch and schedule as in the authors' code)."""
+
+    batch_size: int = 64
+    """Samples per update."""
     target_update_every: int = 8_000
     """Environment steps between copies of the online network to the target network."""
     learning_rate: float = 2.5e-4
@@ -207,22 +217,32 @@ class LearningConfig:
     epsilon_evaluation: float = 0.001
 
     def __post_init__(self) -> None:
-        check_positive(self, "batch_size", "steps_per_update", "target_update_every", "learning_rate", "epsilon_steps")
+        super().__post_init__()
+        check_positive(self, "batch_size", "target_update_every", "learning_rate", "epsilon_steps")
         check_positive(self, "adam_epsilon", "gradient_clip")
         check_shares(self, "final_learning_rate_fraction", "ema_decay")
         check_shares(self, "epsilon_start", "epsilon_end", "epsilon_evaluation")
-        for name in ("learning_starts", "warmup_updates", "update_clip"):
+        for name in ("warmup_updates", "update_clip"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         check_discounts(self, "task_discount")
 
 
 @dataclass(frozen=True)
-class ReplayConfig:
-    """Prioritized experience replay (paper, App. "Training")."""
+class StoreConfig:
+    """What is kept of experience; what every agent's block of replay has."""
 
     capacity: int = 1_000_000
     """States to keep, whole episodes at a time."""
+
+    def __post_init__(self) -> None:
+        check_positive(self, "capacity")
+
+
+@dataclass(frozen=True)
+class ReplayConfig(StoreConfig):
+    """Prioritized experience replay (paper, App. "Training")."""
+
     prioritized: bool = True
     """False samples uniformly."""
     alpha: float = 0.6
@@ -231,43 +251,8 @@ class ReplayConfig:
     """Initial exponent of the importance weights; it rises to 1 over the run."""
 
     def __post_init__(self) -> None:
-        check_positive(self, "capacity")
-        check_shares(self, "alpha", "beta")
-
-
-@dataclass(frozen=True)
-class HindsightConfig(ReplayConfig):
-    """Replay with targets chosen in hindsight (paper, App. "HER")."""
-
-    targets: int = 4
-    """Hindsight targets per transition."""
-    strategy: Strategy = "episode"
-    """Where targets come from: the whole "episode", or only the "future" of the transition."""
-    all_pairs: bool = False
-    """Learn from all pairs of transitions and targets of a few episodes, encoding each state once, instead of single
-    samples by priority. Not in the paper. Targets, strategy and priorities then have no effect."""
-    pair_episodes: int = 6
-    """Episodes per update with all_pairs."""
-    pair_transitions: int = 6
-    """Consecutive transitions of each episode; the states between them are targets too."""
-    pair_targets: int = 4
-    """Further targets of each episode, from anywhere in it."""
-    pair_endings: float = 0.0
-    """Share of the windows of transitions that end with their episode, where rewards and deaths are."""
-    pair_rewarded: float = 0.0
-    """Share of these that are of episodes whose last step was rewarded, which are rare at first."""
-    other_episodes: float = 0.0
-    """Share of the further targets that come from other episodes of the same task, where tasks are known."""
-    independent_targets: bool = False
-    """With all_pairs, choose windows and targets without looking at what happens in the window, for a share that rises
-    to all of them over the first half of the run. A target that the episode went on to reach tells that its moves were
-    lucky, a window at its end that the last was not: where actions have random effects, both mislead."""
-
-    def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, "targets", "pair_episodes", "pair_transitions", "pair_targets")
-        check_shares(self, "pair_endings", "pair_rewarded", "other_episodes")
-        check_choice("strategy", self.strategy, get_args(Strategy))
+        check_shares(self, "alpha", "beta")
 
 
 @dataclass(frozen=True)
@@ -329,9 +314,8 @@ class RunConfig:
     record_every: int = 2_000
     """Environment steps between records of losses and throughput."""
     world: WorldConfig = field(default_factory=WorldConfig)
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    learning: LearningConfig = field(default_factory=LearningConfig)
-    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learning: ScheduleConfig = field(default_factory=ScheduleConfig)
+    replay: StoreConfig = field(default_factory=StoreConfig)
     decision: DecisionConfig = field(default_factory=DecisionConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
@@ -347,3 +331,12 @@ class RunConfig:
     def network_threads(self) -> int:
         """Threads among which operations of the networks are divided."""
         return self.threads
+
+
+@dataclass(frozen=True)
+class EstimatorRunConfig(RunConfig):
+    """A run of an agent that learns values, or other estimates, with the paper's networks."""
+
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    learning: LearningConfig = field(default_factory=LearningConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from skipper.config import EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig, RunConfig
+from skipper.config import EstimatorRunConfig, EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig
 from skipper.runtime.checks import nearest_name
 
 # The paper to the number: the defaults of the configuration.
-PAPER = RunConfig(preset="paper")
+PAPER = EstimatorRunConfig(preset="paper")
 
 # Seconds on one core, to see that everything runs; not enough to learn much.
-DEBUG = RunConfig(
+DEBUG = EstimatorRunConfig(
     preset="debug",
     steps=2_000,
     tasks=2,
@@ -25,7 +25,7 @@ DEBUG = RunConfig(
 )
 
 # What measurements found to speed up learning; docs/deviations.md describes what is not in the paper.
-FAST = RunConfig(
+FAST = EstimatorRunConfig(
     preset="fast",
     steps=1_000_000,
     environments=64,
@@ -52,7 +52,7 @@ Table = Mapping[str, Mapping[str, Mapping[str, Any]]]  # settings by preset, blo
 PRESETS = {"paper": PAPER, "fast": FAST, "debug": DEBUG}
 
 
-def shared_preset(name: str) -> RunConfig:
+def shared_preset(name: str) -> EstimatorRunConfig:
     """What every agent starts from with the preset ``name``."""
     if name not in PRESETS:
         raise ValueError(nearest_name("preset", name, PRESETS))

@@ -56,6 +56,14 @@ class Symmetries(NamedTuple):
         return observations.reshape(B * W * H, C)[shown].reshape(observations.shape)
 
 
+class Palette(NamedTuple):
+    """Simplified pictures of an environment: every cell has one of a few colours."""
+
+    colours: Array  # (K, 3) uint8
+    classes: Callable[[Array], Array]  # observations (B, W, H, C) to the index of each cell's colour (B, W, H) int64
+    agent: int  # index of the agent's own colour
+
+
 class EnvironmentSpec(NamedTuple):
     """What an agent must know of an environment before it acts."""
 
@@ -68,6 +76,7 @@ class EnvironmentSpec(NamedTuple):
     examples: Array | None = None  # (B, W, H, C) seen in training, for initialisation that depends on data
     oracle: "Oracle | None" = None  # ground truth, where it is known
     symmetries: Symmetries | None = None  # where it has any
+    palette: Palette | None = None  # where it can be drawn without textures
 
 
 class Transition(NamedTuple):

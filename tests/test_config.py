@@ -7,7 +7,6 @@ from skipper.agents.modelfree.config import ModelFreeConfig
 from skipper.agents.skipper.config import SkipperConfig, SkipperLearningConfig
 from skipper.config import (
     EvaluationConfig,
-    HindsightConfig,
     LearningConfig,
     NetworkConfig,
     PlanningConfig,
@@ -15,6 +14,7 @@ from skipper.config import (
     RunConfig,
     WorldConfig,
 )
+from skipper.replay.relabel import HindsightConfig
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.optimizer import Block, Optimizer, contiguous_blocks
-from skipper.config import LearningConfig, RunConfig
+from skipper.config import EstimatorRunConfig, LearningConfig
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.all_pairs import Pairs
 from skipper.replay.episodes import Episode, EpisodeBuilder
@@ -128,7 +128,7 @@ def _with_part(mine: dict[str, Any], part: str, other: dict[str, Any]) -> dict[s
 class SymmetricImages:
     """Data augmentation: experience in symmetric images of its tasks, which are tasks as well. Not in the paper."""
 
-    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
+    def __init__(self, config: EstimatorRunConfig, spec: EnvironmentSpec) -> None:
         if spec.symmetries is None:
             raise ValueError("symmetries needs an environment that offers its symmetries; this one does not")
         self._seed, self._symmetries = config.seed, spec.symmetries
@@ -172,7 +172,7 @@ class SymmetricImages:
 class LearningCore(Generic[Network]):
     """Online and target network, stored episodes and counters. Agents build the samplers that they need."""
 
-    def __init__(self, config: RunConfig, spec: EnvironmentSpec, build: Callable[[], Network]) -> None:
+    def __init__(self, config: EstimatorRunConfig, spec: EnvironmentSpec, build: Callable[[], Network]) -> None:
         self.config, self._scene = config, spec.scene
         with seeded_initialisation(config.seed):
             self.online, self.target_network = OnlineNetwork(build(), config.learning), build()

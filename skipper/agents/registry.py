@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skipper.agents.baselines import OptimalAgent, RandomAgent
+from skipper.agents.director.config import DirectorConfig, director_preset
+from skipper.agents.director.config import check as check_director
 from skipper.agents.leap.config import VARIANTS as LEAP_VARIANTS
 from skipper.agents.leap.config import LeapConfig, leap_preset
 from skipper.agents.leap.config import check as check_leap
@@ -71,10 +73,18 @@ def _load_leap() -> Builders:
     return Builders(LeapAgent, play_leap)
 
 
+def _load_director() -> Builders:
+    from skipper.agents.director.agent import DirectorAgent
+    from skipper.agents.director.policy import play_director
+
+    return Builders(DirectorAgent, play_director)
+
+
 _LEAP = AgentKind(LeapConfig, leap_preset, _load_leap, check=check_leap)
 _SKIPPER = AgentKind(SkipperConfig, skipper_preset, _load_skipper, as_variant, check, about)
 KINDS: dict[str, AgentKind] = {
     "modelfree": AgentKind(ModelFreeConfig, modelfree_preset, _load_modelfree),
+    "director": AgentKind(DirectorConfig, director_preset, _load_director, check=check_director),
     **dict.fromkeys(LEAP_VARIANTS, _LEAP),
     **{name: _SKIPPER for name in VARIANTS if name != "skipper-oracle"},
 }

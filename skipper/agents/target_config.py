@@ -8,13 +8,14 @@ from typing import Any, Literal, get_args
 from skipper.config import (
     PAPER_CELLS,
     DecisionConfig,
+    EstimatorRunConfig,
     GeneratorConfig,
-    HindsightConfig,
     LearningConfig,
     RunConfig,
     WorldConfig,
 )
 from skipper.presets import Table, added
+from skipper.replay.relabel import HindsightConfig
 from skipper.runtime.checks import check_choice
 from skipper.types import EnvironmentSpec
 
@@ -59,7 +60,7 @@ class TargetLearningConfig(LearningConfig):
 
 
 @dataclass(frozen=True)
-class TargetRunConfig(RunConfig):
+class TargetRunConfig(EstimatorRunConfig):
     """A run of an agent that imagines states and walks to targets."""
 
     generator: GeneratorConfig = field(default_factory=GeneratorConfig)
@@ -152,7 +153,7 @@ def target_blocks(
     }
 
 
-def target_values(shared: RunConfig, more: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def target_values(shared: EstimatorRunConfig, more: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Fields of a run: those of the ``shared`` preset, and the blocks that all agents with targets extend alike."""
     return {entry.name: getattr(shared, entry.name) for entry in fields(shared)} | {
         "network": replace(shared.network, **more.get("network", {})),

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from skipper.benchmarks.machine import describe_machine
-from skipper.config import HindsightConfig
 from skipper.replay.all_pairs import AllPairsSampler
 from skipper.replay.episodes import Episode
 from skipper.replay.prioritized import PrioritizedSampler
+from skipper.replay.relabel import HindsightConfig
 from skipper.replay.store import EpisodeStore
 
 STEPS = 32  # of each episode

@@ -61,7 +61,8 @@ def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
     begin = perf_counter()
     while perf_counter() < begin + seconds:
         done += loop.advance()
-    pairs = sum(metrics.get("pairs", config.learning.batch_size) for metrics in done)  # waits for the last ones
+    batch = getattr(config.learning, "batch_size", 0)
+    pairs = sum(metrics.get("pairs", batch) for metrics in done)  # waits for the last ones
     passed = perf_counter() - begin
     memory = {"acting": peak_memory_mb()}
     if isinstance(updater, UpdaterProcess):

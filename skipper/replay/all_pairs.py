@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skipper.config import HindsightConfig
+from skipper.replay.relabel import HindsightConfig
 from skipper.replay.store import NO_EPISODE, NO_TASK, EpisodeStore
 from skipper.replay.windows import draw_windows, with_rewarded
 from skipper.runtime.jit import kernel

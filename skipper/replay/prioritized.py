@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skipper.config import HindsightConfig, ReplayConfig
-from skipper.replay.relabel import relabel
+from skipper.config import ReplayConfig
+from skipper.replay.relabel import HindsightConfig, relabel
 from skipper.replay.store import EpisodeStore
 from skipper.replay.sum_tree import SumTree
 from skipper.types import Array

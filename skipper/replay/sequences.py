@@ -1,4 +1,4 @@
-"""Sequences of consecutive transitions of one episode, for agents that learn recurrent models of it."""
+"""Sequences of consecutive states of one episode, for agents that learn recurrent models of it."""
 
 from typing import NamedTuple
 
@@ -9,49 +9,40 @@ from skipper.types import Array
 
 
 class Sequences(NamedTuple):
-    """B sequences of T transitions."""
+    """B sequences of T states, each with what led to it."""
 
-    observation: Array  # (B, T + 1, W, H, C)
-    action: Array  # (B, T)
-    reward: Array  # (B, T)
-    terminated: Array  # (B, T) bool
+    observation: Array  # (B, T, W, H, C)
+    action: Array  # (B, T) int64, that led to the state; 0 for the first state of an episode
+    reward: Array  # (B, T) on arrival; 0 for the first state of an episode
+    terminal: Array  # (B, T) bool, the episode terminated with the state
 
 
 class SequenceSampler:
-    """Draws windows of ``length`` transitions uniformly; episodes that are shorter are never drawn."""
+    """Draws sequences of ``length`` states from episodes that have as many, all episodes equally often."""
 
     def __init__(self, store: EpisodeStore, length: int) -> None:
         self._store, self._length = store, length
 
-    def too_short(self) -> int:
-        """Number of stored episodes with fewer transitions than a sequence."""
-        return len(self._store) - len(self._long_enough()[0])
-
     def ready(self) -> bool:
-        """Whether any episode is long enough."""
-        return len(self._long_enough()[0]) > 0
+        """Whether there are episodes."""
+        return len(self._store) > 0
 
     def sample(self, batch: int, rng: np.random.Generator) -> Sequences:
-        """``batch`` windows; each possible window of each episode is equally likely."""
-        first, windows = self._long_enough()
-        if not len(first):
-            raise ValueError(f"no stored episode has the {self._length} transitions of a sequence")
-        # Number all windows of all episodes, and draw from them.
-        drawn = rng.integers(windows.sum(), size=batch)
-        ends = np.cumsum(windows)
-        episode = np.searchsorted(ends, drawn, side="right")
-        start = first[episode] + drawn - (ends - windows)[episode]  # (B,) slots
-        slots = start[:, None] + np.arange(self._length + 1)  # (B, T + 1)
-        states, steps = self._store.observations(slots.ravel()), slots[:, :-1]
+        """``batch`` sequences. A start drawn too late is the last possible one, so endings are frequent."""
+        if not self.ready():
+            raise ValueError("the episode store holds no episodes yet")
+        # Draw episodes, and where to start in each.
+        numbers = self._store.number(rng.integers(len(self._store), size=batch))  # (B,)
+        states, first = self._store.states[numbers], self._store.first[numbers]
+        assert states.min() >= self._length, f"an episode of {states.min()} states is shorter than a sequence"
+        start = first + np.minimum(rng.integers(states + 1), states - self._length)  # (B,) slots
+        slots = start[:, None] + np.arange(self._length)  # (B, T)
+        # What led to a state is stored with the state before it.
+        begins, before = slots == first[:, None], np.maximum(slots - 1, 0)
+        seen = self._store.observations(slots.ravel())
         return Sequences(
-            states.reshape(batch, self._length + 1, *states.shape[1:]),
-            self._store.action[steps].astype(np.int64),
-            self._store.reward[steps],
-            self._store.terminated[steps],
+            seen.reshape(*slots.shape, *seen.shape[1:]),
+            np.where(begins, 0, self._store.action[before]).astype(np.int64),
+            np.where(begins, 0.0, self._store.reward[before]).astype(np.float32),
+            np.where(begins, False, self._store.terminated[before]),
         )
-
-    def _long_enough(self) -> tuple[Array, Array]:
-        """First slots of the episodes that are long enough, and the number of windows in each."""
-        episodes = np.fromiter(self._store.numbers(), np.int64)
-        windows = self._store.states[episodes] - self._length
-        return self._store.first[episodes][windows > 0], windows[windows > 0]

@@ -74,6 +74,11 @@ class EpisodeStore:
         """Numbers of the stored episodes, oldest first."""
         return ((self._oldest + index) % self.max_episodes for index in range(self._count))
 
+    def number(self, index: Array) -> Array:
+        """Numbers of the episodes at ``index``, counted from the oldest."""
+        number: Array = (self._oldest + index) % self.max_episodes
+        return number
+
     def listen(self, listener: EpisodeListener) -> None:
         """Tell ``listener`` of all episodes that are added and evicted from now on."""
         assert not self._count, "listeners must know every episode"

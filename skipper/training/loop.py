@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skipper.config import LearningConfig
+from skipper.config import ScheduleConfig
 from skipper.types import Array, Learner, Stage, StagedLearner, TimeStep, Transition, Worlds
 
 ONE_STAGE = (Stage("training", sys.maxsize, charged=True),)
@@ -28,7 +28,7 @@ class Loop:
         self,
         learner: Learner,
         envs: Worlds,
-        config: LearningConfig,
+        config: ScheduleConfig,
         seed: int,
         success: Callable[[Array, Array], Array] = rewarded_end,
     ) -> None:

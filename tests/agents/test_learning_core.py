@@ -9,10 +9,10 @@ from skipper.agents.learning_core import WeightsEMA, named_rng
 from skipper.agents.modelfree.agent import ModelFreeAgent
 from skipper.agents.optimizer import contiguous_blocks
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.replay.relabel import HindsightConfig
 from skipper.training.loop import Loop
 from skipper.training.settings import configure
 from skipper.types import TimeStep, Transition

@@ -9,10 +9,10 @@ from skipper.agents.learning_core import SymmetricImages
 from skipper.agents.modelfree.agent import ModelFreeAgent
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.config import SkipperConfig
-from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.replay.relabel import HindsightConfig
 from skipper.replay.windows import WindowConfig, WindowSampler
 from skipper.training.loop import Loop
 from skipper.training.settings import configure

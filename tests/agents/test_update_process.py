@@ -11,10 +11,10 @@ from skipper.agents.optimizer import NotFiniteError
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.update_process import UpdaterProcess
-from skipper.config import HindsightConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
+from skipper.replay.relabel import HindsightConfig
 from skipper.runtime.threads import configure_threads
 from skipper.training.loop import Loop
 from skipper.training.settings import configure

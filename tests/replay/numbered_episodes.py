@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from skipper.config import HindsightConfig
 from skipper.replay.all_pairs import AllPairsSampler
 from skipper.replay.episodes import Episode
+from skipper.replay.relabel import HindsightConfig
 from skipper.replay.store import EpisodeStore
 
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from skipper.config import HindsightConfig
 from skipper.replay.all_pairs import NO_PAIR, Pairs
 from skipper.replay.episodes import Episode
+from skipper.replay.relabel import HindsightConfig
 from skipper.replay.store import NO_TASK, TRIES, EpisodeStore
 from tests.replay.numbered_episodes import episode, make, number, walk
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from skipper.config import HindsightConfig, ReplayConfig
+from skipper.config import ReplayConfig
 from skipper.replay.episodes import Episode
 from skipper.replay.prioritized import PrioritizedSampler
+from skipper.replay.relabel import HindsightConfig
 from skipper.replay.store import EpisodeStore
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 
-from skipper.config import LearningConfig, RunConfig, WorldConfig
+from skipper.config import EstimatorRunConfig, LearningConfig, WorldConfig
 from skipper.presets import Table, added, shared_preset
 from skipper.replay.windows import WindowConfig
 
@@ -20,7 +20,7 @@ class ModelFreeLearningConfig(LearningConfig):
 
 
 @dataclass(frozen=True)
-class ModelFreeConfig(RunConfig):
+class ModelFreeConfig(EstimatorRunConfig):
     """A run of the model-free baseline."""
 
     learning: ModelFreeLearningConfig = field(default_factory=ModelFreeLearningConfig)

@@ -9,7 +9,7 @@ from skipper.envs.lava.config import PRESETS, Dynamics, LavaConfig
 from skipper.envs.lava.layout import ACTIONS, AGENT, DX, DY, GREY
 from skipper.envs.lava.oracle import UNREACHABLE, LavaOracle, distances_from, optimal_path, reach_truth
 from skipper.envs.lava.render import render_rgb
-from skipper.envs.lava.scene import LavaScene
+from skipper.envs.lava.scene import LAVA_PALETTE, LavaScene
 from skipper.envs.lava.tasks import Tasks, TaskStream, evaluation_tasks, training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.envs.registry import BasicFamily, Board, TaskSet, with_size
@@ -138,6 +138,7 @@ class LavaFamily(BasicFamily):
             examples=examples.observe(shown, examples.table.start[shown]),
             oracle=LavaOracle(world),
             symmetries=grid_symmetries(world.width, world.height, np.stack([DX, DY], -1)),
+            palette=LAVA_PALETTE,
         )
 
     def training_tasks(self, world: LavaConfig, count: int, seed: int) -> Tasks:

@@ -4,7 +4,7 @@ import numpy as np
 
 from skipper.envs.lava.layout import AGENT, AGENT_COLOUR, EMPTY, GOAL, LAVA, SCENERY_COLOUR, WALL
 from skipper.runtime.jit import kernel
-from skipper.types import Array
+from skipper.types import Array, Palette
 
 _UNDER_AGENT = np.full(256, AGENT, np.uint8)  # by the agent's colour
 _UNDER_AGENT[AGENT_COLOUR[[EMPTY, WALL, GOAL, LAVA]]] = EMPTY, WALL, GOAL, LAVA
@@ -36,6 +36,13 @@ class LavaScene:
         scenery = self.scenery(observations)
         placed = _place(scenery.reshape(len(scenery), -1), cells)
         return placed.reshape(*cells.shape, *observations.shape[1:])
+
+
+_COLOURS = np.array([(0, 0, 0), (128, 128, 128), (0, 255, 0), (255, 128, 0), (255, 0, 0)], np.uint8)
+_CLASS = np.zeros(AGENT + 1, np.int64)
+_CLASS[[EMPTY, WALL, GOAL, LAVA, AGENT]] = range(len(_COLOURS))
+
+LAVA_PALETTE = Palette(_COLOURS, lambda observations: _CLASS[observations[..., 0]], agent=int(_CLASS[AGENT]))
 
 
 @kernel

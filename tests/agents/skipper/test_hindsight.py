@@ -10,7 +10,7 @@ from every_pair import TASKS, every_pair
 from skipper.agents.hindsight import Hindsight
 from skipper.agents.skipper.agent import SkipperAgent
 from skipper.agents.skipper.update import BootstrapTargets, bootstrap_targets, extend
-from skipper.config import HindsightConfig, NetworkConfig
+from skipper.config import NetworkConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
@@ -18,6 +18,7 @@ from skipper.nets.estimators import EstimatorNetwork
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.all_pairs import NO_PAIR
 from skipper.replay.prioritized import Samples
+from skipper.replay.relabel import HindsightConfig
 from skipper.training.loop import Loop
 from skipper.training.settings import configure
 from skipper.types import content_keys

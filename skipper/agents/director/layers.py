@@ -1,0 +1,80 @@
+"""Layers, transforms and one-hot samples that all networks of Director share (Hafner et al. 2022, public code)."""
+
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+NORM_EPSILON = 1e-3
+OUTPUT_SCALE = 0.1  # variance of the weights of output layers, relative to Glorot's
+
+
+def symlog(x: Tensor) -> Tensor:
+    """sign(x) ln(1 + |x|): compresses large values."""
+    return x.sign() * x.abs().log1p()
+
+
+def symexp(x: Tensor) -> Tensor:
+    """The inverse of ``symlog``."""
+    return x.sign() * x.abs().expm1()
+
+
+class Dense(nn.Module):
+    """A linear layer without bias, layer normalisation, and ELU."""
+
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs, units, bias=False)
+        nn.init.xavier_uniform_(self.linear.weight)
+        self.norm = nn.LayerNorm(units, eps=NORM_EPSILON)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., inputs) to (..., units)."""
+        return self.activate(self.linear(x))
+
+    def activate(self, x: Tensor) -> Tensor:
+        """What follows the linear layer, whose parts may be computed elsewhere."""
+        return functional.elu(self.norm(x))
+
+
+def output_layer(inputs: int, outputs: int) -> nn.Linear:
+    """A linear layer with small initial weights: predictions start near 0, distributions near uniform."""
+    layer = nn.Linear(inputs, outputs)
+    limit = sqrt(3.0 * OUTPUT_SCALE / ((inputs + outputs) / 2))
+    nn.init.uniform_(layer.weight, -limit, limit)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def mlp(inputs: int, layers: int, units: int, outputs: int) -> nn.Sequential:
+    """``layers`` blocks of ``units``, and an output layer."""
+    widths = [inputs, *[units] * layers]
+    blocks = [Dense(before, units) for before in widths[:-1]]
+    return nn.Sequential(*blocks, output_layer(widths[-1], outputs))
+
+
+# Categorical variables: probabilities (..., C), one uniform number in [0, 1) per variable decides a sample.
+
+
+def sample_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """(..., C) one-hot samples by the inverse of the cumulative distribution, from ``uniform`` (...,)."""
+    passed = (probabilities.cumsum(-1) <= uniform[..., None]).sum(-1, keepdim=True)
+    index = passed.clamp(max=probabilities.shape[-1] - 1)  # sums may round to less than 1
+    return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
+
+
+def straight_through(one_hot: Tensor, probabilities: Tensor) -> Tensor:
+    """The sample, with the gradient of its probabilities (Bengio et al. 2013)."""
+    return one_hot + probabilities - probabilities.detach()
+
+
+def mode_one_hot(logits: Tensor) -> Tensor:
+    """(..., C) one-hot of the most likely class."""
+    return torch.zeros_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+
+
+def categorical_kl(logits: Tensor, other: Tensor) -> Tensor:
+    """KL divergences of (..., C) from ``other`` (..., C), (...,)."""
+    log_p, log_q = logits.log_softmax(-1), other.log_softmax(-1)
+    return (log_p.exp() * (log_p - log_q)).sum(-1)
