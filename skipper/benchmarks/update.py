@@ -13,8 +13,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from skipper.agents.leap.config import LeapConfig
 from skipper.agents.registry import agent_kind
-from skipper.agents.skipper.config import SkipperConfig
+from skipper.agents.skipper.config import SkipperConfig, as_variant
+from skipper.agents.target_config import TargetRunConfig
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.config import RunConfig
@@ -22,7 +24,7 @@ from skipper.envs.registry import find_family
 from skipper.nets.layers import seeded_initialisation
 from skipper.runtime.threads import configure_threads
 from skipper.training.loop import Loop
-from skipper.training.settings import configure, supported
+from skipper.training.settings import supported
 from skipper.types import Learner
 
 STEPS = 4_000  # environment steps of random experience for the measured updates
@@ -97,20 +99,22 @@ def learner_with_experience(config: RunConfig) -> Learner:
     return loop.learner
 
 
-def bench_update(name: str, seconds: float) -> dict[str, Any]:
-    """One update of Skipper at the preset ``name``, and one of the model-free baseline."""
-    config = configure(name, "skipper-goal")  # learns like all variants, and acts without planning
-    assert isinstance(config, SkipperConfig)
+def bench_update(config: RunConfig, seconds: float) -> dict[str, Any]:
+    """One update of an agent."""
     configure_threads(config.network_threads)
-    # The operations can be recorded in this process only.
-    config = replace(config, learning=replace(config.learning, updater_process=False))
-    modelfree = learner_with_experience(configure(name, "modelfree"))
+    every = 1
+    if isinstance(config, TargetRunConfig):
+        # The operations can be recorded in this process only, and plans are not measured.
+        config = replace(config, learning=replace(config.learning, updater_process=False))
+    if isinstance(config, SkipperConfig):
+        config, every = as_variant(config, "skipper-goal"), config.generator.generator_every
+    if isinstance(config, LeapConfig):  # measured is the second stage
+        config = replace(config, learning=replace(config.learning, generator_steps=config.learning.batch_size))
     return {
         "machine": describe_machine(),
         "matmul_gflops": matmul_gflops(seconds),
+        "agent": config.agent,
         "preset": config.preset,
         "threads": config.threads,
-        "batch_size": config.learning.batch_size,
-        **measure_update(learner_with_experience(config).learn, config.generator.generator_every, seconds),
-        "modelfree": measure_update(modelfree.learn, 1, seconds),
+        **measure_update(learner_with_experience(config).learn, every, seconds),
     }

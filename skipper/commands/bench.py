@@ -34,12 +34,14 @@ class BenchWorld:
 
 @dataclass(frozen=True)
 class BenchUpdate:
-    """Measure one gradient update of Skipper, and of the model-free baseline.
+    """Measure one gradient update.
 
     Reports FLOP counts, and the share of the network's ceiling that the update reaches: the speed of its convolutions
     and matrix products when they run alone.
     """
 
+    agent: str = "skipper-regen"
+    """Agent to update."""
     preset: str = "paper"
     """Preset of networks and batches."""
     seconds: float = 5.0
@@ -51,7 +53,7 @@ class BenchUpdate:
         """Print the measurements."""
         from skipper.benchmarks.update import bench_update
 
-        show_measurements(bench_update(self.preset, self.seconds), self.json)
+        show_measurements(bench_update(configure(self.preset, self.agent), self.seconds), self.json)
 
 
 @dataclass(frozen=True)

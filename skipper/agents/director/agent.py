@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional
 
 from skipper.agents.director.config import DirectorConfig
+from skipper.agents.director.layers import UniformNoise
 from skipper.agents.director.network import DirectorNetwork
 from skipper.agents.director.pictures import palette_of
 from skipper.agents.director.policy import DirectorActor, DirectorPolicy
@@ -35,7 +36,8 @@ class DirectorAgent:
         self.store = EpisodeStore(config.replay.capacity, spec.shape, spec.state_key)
         self._building = EpisodeBuilder(config.environments, spec.longest, spec.shape)
         self._sampler = SequenceSampler(self.store, config.replay.sequence_length)
-        self._sample_rng, self._act_rng = named_rng(config.seed, "sample"), named_rng(config.seed, "act")
+        self._sample_rng = named_rng(config.seed, "sample")
+        self._act_noise = UniformNoise(named_rng(config.seed, "act"), config.device)
         self.counts = {"steps": 0, "stored_states": 0, "dropped_episodes": 0, "dropped_states": 0}
 
     # Acting
@@ -43,10 +45,9 @@ class DirectorAgent:
     def act(self, timestep: TimeStep) -> Decision:
         """Random actions before learning starts, then samples of both policies."""
         if self.counts["steps"] < self.config.learning.learning_starts:
-            return Decision(self._act_rng.integers(self.spec.actions, size=len(timestep.first)))
-        count = sum(self.network.random_numbers)
-        uniform = self._act_rng.random((len(timestep.first), count), dtype=np.float32)
-        return self._policy.act(timestep, torch.from_numpy(uniform).to(self.config.device), greedy=False)
+            return Decision(self._act_noise.rng.integers(self.spec.actions, size=len(timestep.first)))
+        uniform = self._act_noise.draw(len(timestep.first), sum(self.network.random_numbers))
+        return self._policy.act(timestep, uniform, greedy=False)
 
     def evaluator(self, rng: np.random.Generator) -> Agent:
         """The current networks, with a memory and a random stream of their own."""
@@ -100,8 +101,8 @@ class DirectorAgent:
             return {}
         B, T = observation.shape[:2]  # noqa: N806
         cells = self.spec.scene.agent_cell(observation.reshape(B * T, *self.spec.shape)).reshape(B, T)
-        uniform = torch.from_numpy(self._sample_rng.random((T, B, self.network.random_numbers[2]), dtype=np.float32))
-        found = self.network.world_model.open_loop(batch, min(OBSERVED, T - 1), uniform.to(self.config.device))
+        uniform = self._act_noise.draw(T, B, self.network.random_numbers[2])
+        found = self.network.world_model.open_loop(batch, min(OBSERVED, T - 1), uniform)
         right = (found.cpu().numpy() == cells.T).mean(1)  # (T,)
         return {"cell_seen": float(right[: min(OBSERVED, T - 1)][-1])} | {
             f"cell_imagined_{ahead}": float(right[OBSERVED + ahead - 1]) for ahead in (1, 4, 7) if OBSERVED + ahead <= T
@@ -120,7 +121,7 @@ class DirectorAgent:
             "policy": self._policy.state_dict(),
             "store": self.store.state_dict(),
             "building": self._building.state_dict(),
-            "rngs": {"sample": self._sample_rng.bit_generator.state, "act": self._act_rng.bit_generator.state},
+            "rngs": {"sample": self._sample_rng.bit_generator.state, "act": self._act_noise.rng.bit_generator.state},
             "counts": dict(self.counts),
         }
 
@@ -131,5 +132,5 @@ class DirectorAgent:
         self.store.load_state_dict(state["store"])
         self._building.load_state_dict(state["building"])
         self._sample_rng.bit_generator.state = state["rngs"]["sample"]
-        self._act_rng.bit_generator.state = state["rngs"]["act"]
+        self._act_noise.rng.bit_generator.state = state["rngs"]["act"]
         self.counts = dict(state["counts"])

@@ -76,6 +76,8 @@ class BehaviourConfig:
     """Imagined steps."""
     skill_duration: int = 4
     """Steps between two choices of the manager; divides the horizon."""
+    starts: int = 0
+    """States of a batch to imagine from, drawn at random; 0: all of them, as in the public code."""
     policy_layers: int = 4
     """Layers of actors and critics."""
     policy_units: int = 512
@@ -176,17 +178,17 @@ ADDED: Table = {
         "model": {
             "pictures": "cells",
             "moving_weight": 10.0,
-            "deterministic": 256,
-            "units": 256,
+            "deterministic": 128,
+            "units": 128,
             "latents": 16,
             "latent_classes": 16,
             "head_layers": 2,
-            "head_units": 256,
+            "head_units": 128,
             "kl_scale": 0.1,
         },
-        "goals": {"goal_layers": 2, "goal_units": 256},
-        "behaviour": {"policy_layers": 2, "policy_units": 256},
-        "learning": {"learning_rate": 3e-4, "learning_starts": 2_000},
+        "goals": {"goal_layers": 2, "goal_units": 128},
+        "behaviour": {"starts": 64, "policy_layers": 2, "policy_units": 128},
+        "learning": {"learning_rate": 1e-3, "learning_starts": 5_000},
         "replay": {"capacity": 500_000},
     },
     "debug": {

@@ -2,6 +2,7 @@
 
 from math import sqrt
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -78,3 +79,14 @@ def categorical_kl(logits: Tensor, other: Tensor) -> Tensor:
     """KL divergences of (..., C) from ``other`` (..., C), (...,)."""
     log_p, log_q = logits.log_softmax(-1), other.log_softmax(-1)
     return (log_p.exp() * (log_p - log_q)).sum(-1)
+
+
+class UniformNoise:
+    """Random numbers in [0, 1) on the device of the networks, which does not decide them."""
+
+    def __init__(self, rng: np.random.Generator, device: str) -> None:
+        self.rng, self._device = rng, device
+
+    def draw(self, *shape: int) -> Tensor:
+        """Independent numbers of this shape."""
+        return torch.from_numpy(self.rng.random(shape, dtype=np.float32)).to(self._device)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from skipper.agents.director.config import DirectorConfig
-from skipper.agents.director.layers import mode_one_hot
+from skipper.agents.director.layers import UniformNoise, mode_one_hot
 from skipper.agents.director.network import DirectorNetwork
 from skipper.agents.director.pictures import palette_of
 from skipper.agents.director.world_model import State
@@ -135,7 +135,7 @@ class DirectorActor:
     def __init__(
         self, network: DirectorNetwork, config: DirectorConfig, spec: EnvironmentSpec, rng: np.random.Generator
     ) -> None:
-        self._policy, self._rng, self._device = DirectorPolicy(network, config, spec), rng, config.device
+        self._policy, self._noise = DirectorPolicy(network, config, spec), UniformNoise(rng, config.device)
         penalty = config.decision.revisit_penalty
         self._aid = RevisitPenalty(penalty, spec) if penalty else None
 
@@ -144,8 +144,8 @@ class DirectorActor:
         if timestep.first.all():
             self._policy.memory = None
         count = sum(self._policy.network.random_numbers)
-        uniform = self._rng.random((len(timestep.first), count), dtype=np.float32)
-        return self._policy.act(timestep, torch.from_numpy(uniform).to(self._device), self._aid, greedy=True)
+        uniform = self._noise.draw(len(timestep.first), count)
+        return self._policy.act(timestep, uniform, self._aid, greedy=True)
 
 
 def play_director(

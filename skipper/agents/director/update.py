@@ -9,31 +9,12 @@ from torch import Tensor, nn
 from skipper.agents.director.actor_critic import Actor, ActorCritic, Trajectory
 from skipper.agents.director.config import DirectorConfig, DirectorLearningConfig
 from skipper.agents.director.imagination import imagine, manager_trajectory, rewards, worker_trajectory
+from skipper.agents.director.layers import UniformNoise
 from skipper.agents.director.network import DirectorNetwork
 from skipper.agents.director.world_model import Sequences, State
-from skipper.agents.learning_core import load_module_state, module_state
+from skipper.agents.learning_core import load_module_state, module_state, named_rng
 from skipper.agents.optimizer import NotFiniteError
-from skipper.types import Array, EnvironmentSpec
-
-
-class UniformNoise:
-    """Random numbers in [0, 1) whose stream can be saved; drawn on the CPU, so that the device does not matter."""
-
-    def __init__(self, seed: int, device: str) -> None:
-        self._generator = torch.Generator().manual_seed(seed)
-        self._device = device
-
-    def draw(self, *shape: int) -> Tensor:
-        """Independent numbers of this shape."""
-        return torch.rand(shape, generator=self._generator).to(self._device)
-
-    def state_dict(self) -> dict[str, Array]:
-        """The state of the stream."""
-        return {"generator": self._generator.get_state().numpy().copy()}
-
-    def load_state_dict(self, state: dict[str, Array]) -> None:
-        """Continue a saved stream."""
-        self._generator.set_state(torch.from_numpy(state["generator"].copy()))
+from skipper.types import EnvironmentSpec
 
 
 class NetworkOptimizer:
@@ -88,7 +69,7 @@ class DirectorUpdater:
         self.worker = ActorCritic(features + config.model.deterministic, (1, spec.actions), worker, behaviour).to(
             device
         )
-        self.noise = UniformNoise(config.seed, device)
+        self.noise = UniformNoise(named_rng(config.seed, "noise"), device)
         networks: dict[str, nn.Module] = {
             "world_model": network.world_model,
             "goals": network.goals,
@@ -112,10 +93,13 @@ class DirectorUpdater:
         start = State(*(each.flatten(0, 1) for each in result.state))  # (T * B, ...)
         loss, goal_metrics = network.goals(start.deter, self.noise.draw(T * B, skills))
         self._step(network.goals, loss)
-        # Imagine from all of these states.
-        uniform = self.noise.draw(settings.horizon + 1, T * B, sum(network.random_numbers))
-        rollout = imagine(network, start, batch.terminal.flatten(), settings, uniform)
-        found = rewards(network, rollout, settings, self.noise.draw(settings.horizon, T * B, skills))
+        # Imagine from these states, or from some of them.
+        chosen = self.noise.draw(T * B).argsort()[: settings.starts or None]
+        start, terminal = State(*(each[chosen] for each in start)), batch.terminal.flatten()[chosen]
+        count = len(chosen)
+        uniform = self.noise.draw(settings.horizon + 1, count, sum(network.random_numbers))
+        rollout = imagine(network, start, terminal, settings, uniform)
+        found = rewards(network, rollout, settings, self.noise.draw(settings.horizon, count, skills))
         # Worker, then manager: critics and actor.
         worker = self._learn_behaviour(self.worker, network.worker, worker_trajectory(rollout, found, settings))
         manager = self._learn_behaviour(self.manager, network.manager, manager_trajectory(rollout, found, settings))
@@ -141,7 +125,7 @@ class DirectorUpdater:
             "manager": module_state(self.manager),
             "worker": module_state(self.worker),
             "optimizers": {name: each.state_dict() for name, each in self._optimizers.items()},
-            "noise": self.noise.state_dict(),
+            "noise": self.noise.rng.bit_generator.state,
             "updates": self.updates,
         }
 
@@ -151,5 +135,5 @@ class DirectorUpdater:
             load_module_state(getattr(self, name), state[name])
         for name, each in self._optimizers.items():
             each.load_state_dict(state["optimizers"][name])
-        self.noise.load_state_dict(state["noise"])
+        self.noise.rng.bit_generator.state = state["noise"]
         self.updates = state["updates"]

@@ -87,12 +87,12 @@ def test_the_critic_learns_compressed_weighted_returns():
     torch.testing.assert_close(critic.loss(batch, returns), wanted)
 
 
-def bandit(rewards: dict[str, float], updates: int = 500) -> float:
+def bandit(rewards: dict[str, float], updates: int = 250) -> float:
     """Probability of action 1 after training on a chain on which it raises the extrinsic reward, and no other."""
     config = replace(SMALL, entropy_target=0.2)
     with seeded_initialisation(0):
         learner, actor = ActorCritic(1, (1, 2), rewards, config), Actor(1, (1, 2), config)
-    step = steps(actor, *(critic.network for _, critic in learner.named_critics()), rate=3e-3)
+    step = steps(actor, *(critic.network for _, critic in learner.named_critics()), rate=1e-3)
     for update in range(updates):
         position, inputs, actions = torch.zeros(32), [], []
         for t in range(5):
