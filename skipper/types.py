@@ -155,6 +155,7 @@ class PlanView(NamedTuple):
     target: int  # index of the state to go to next, -1 where there is none
     graph: GraphView | None = None  # where the plan was found on a graph
     picture: Array | None = None  # (h, w, 3) uint8, a goal decoded to a picture where it is no state
+    forecast: Array | None = None  # (T, h, w, 3) uint8, the next steps as a world model predicts them
 
 
 class Plan(Protocol):

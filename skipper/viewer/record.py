@@ -152,15 +152,22 @@ def _outcome(terminated: bool, solved: bool) -> str:
 
 
 def plan_to_json(view: PlanView) -> Json:
-    """A plan as it was made: route and target, and its graph and picture where it has them."""
+    """A plan as it was made: route and target, and its graph and pictures where it has them."""
     plan: Json = {"route": [int(vertex) for vertex in view.route], "target": int(view.target)}
     if view.graph is not None:
         plan |= _graph_to_json(view.graph)
     if view.picture is not None:
-        height, width, _ = view.picture.shape
-        pixels = np.ascontiguousarray(view.picture, np.uint8).tobytes()
-        plan["picture"] = {"width": width, "height": height, "rgb": base64.b64encode(pixels).decode()}
+        plan["picture"] = _picture_to_json(view.picture)
+    if view.forecast is not None:
+        plan["forecast"] = [_picture_to_json(picture) for picture in view.forecast]
     return plan
+
+
+def _picture_to_json(picture: Array) -> Json:
+    """A picture (h, w, 3)."""
+    height, width, _ = picture.shape
+    pixels = np.ascontiguousarray(picture, np.uint8).tobytes()
+    return {"width": width, "height": height, "rgb": base64.b64encode(pixels).decode()}
 
 
 def _graph_to_json(graph: GraphView) -> Json:

@@ -34,16 +34,24 @@ class Goals(NamedTuple):
     network: DirectorNetwork
     palette: Palette
     observation: Array  # (B, W, H, C)
+    state: State  # (B, ...)
     goal: Tensor  # (B, D)
+    steps: int  # until the next goal
 
     @torch.no_grad()
     def view(self, row: int) -> PlanView:
-        """The current state, and the goal decoded to a picture."""
+        """The current state, the goal decoded to a picture, and what is expected on the way there."""
         model, goal = self.network.world_model, self.goal[row : row + 1]
-        state = State(goal, mode_one_hot(model.dynamics.prior(goal)).flatten(-2))
-        classes = model.decoder.classes(state.features)[0].cpu().numpy()  # (W, H)
-        picture = self.palette.colours[classes.T]  # rows are y
-        return PlanView(self.observation[row : row + 1], route=[0], target=-1, picture=picture)
+        wanted = State(goal, mode_one_hot(model.dynamics.prior(goal)).flatten(-2))
+        # The most likely actions and states until the next goal.
+        state, expected = State(*(each[row : row + 1] for each in self.state)), []
+        for _ in range(self.steps):
+            action = self.network.worker.mode(torch.cat([state.features, goal], -1)).flatten(-2)
+            state = model.dynamics.imagine(state, action)
+            expected.append(state.features)
+        classes = model.decoder.classes(torch.cat([wanted.features, *expected])).cpu().numpy()  # (1 + T, W, H)
+        picture, *forecast = self.palette.colours[classes.swapaxes(1, 2)]  # rows are y
+        return PlanView(self.observation[row : row + 1], [0], target=-1, picture=picture, forecast=np.array(forecast))
 
 
 class DirectorPolicy:
@@ -75,7 +83,14 @@ class DirectorPolicy:
         taken = functional.one_hot(torch.from_numpy(action), self.spec.actions).float().to(uniform.device)
         self.memory = Memory(state.deter, state.stoch, taken, goal, memory.age + 1)
         planned = due.cpu().numpy()
-        goals = Goals(network, self._palette, timestep.observation[planned], goal[due])
+        goals = Goals(
+            network,
+            self._palette,
+            timestep.observation[planned],
+            State(*(each[due] for each in state)),
+            goal[due],
+            settings.skill_duration,
+        )
         return Decision(action, planned=planned, plan=goals, values=probabilities.cpu().numpy())
 
     def _begin(self, first: Tensor) -> Memory:

@@ -108,10 +108,11 @@ class RecurrentModel(nn.Module):
         found = self._posterior(deter, self._from_embedding(embedding), self._from_deter())
         return State(deter, _sampled(found, uniform))
 
-    def imagine(self, state: State, action: Tensor, uniform: Tensor) -> State:
-        """The state after an action (B, A), sampled from the prior by random numbers (B, S)."""
+    def imagine(self, state: State, action: Tensor, uniform: Tensor | None = None) -> State:
+        """The state after an action (B, A), sampled from the prior by random numbers (B, S), or the most likely one."""
         deter = self._transition(state, self._from_action(action), self._from_stoch())
-        return State(deter, _sampled(self.prior(deter), uniform))
+        logits = self.prior(deter)
+        return State(deter, mode_one_hot(logits).flatten(-2) if uniform is None else _sampled(logits, uniform))
 
     # Linear layers on several inputs, one input at a time.
 

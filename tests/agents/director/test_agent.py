@@ -152,8 +152,9 @@ def test_decisions_show_goals_as_pictures():
     decision = agent.evaluator(np.random.default_rng(0)).act(timestep([True, True]))
     view = decision.plan.view(1)
     assert view.picture.shape == (6, 6, 3)
-    assert view.picture.dtype == np.uint8
-    colours = {tuple(colour) for colour in view.picture.reshape(-1, 3).tolist()}
+    assert view.picture.dtype == view.forecast.dtype == np.uint8
+    assert view.forecast.shape == (4, 6, 6, 3)
+    colours = {tuple(colour) for colour in np.concatenate([view.picture[None], view.forecast]).reshape(-1, 3).tolist()}
     assert colours <= {tuple(colour) for colour in SPEC.palette.colours.tolist()}
 
 
