@@ -6,6 +6,7 @@ from skipper.envs.registry import Family, TaskSet
 from skipper.types import Array, Decision, PlanView, TimeStep
 
 PICTURE = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+FORECAST = np.stack([PICTURE + 50, PICTURE + 100])
 
 
 class Plans:
@@ -51,9 +52,9 @@ class ChainAgent:
 
 
 class PictureAgent(ChainAgent):
-    """The same moves; the plan is a picture."""
+    """The same moves; the plan is a picture, with a forecast of the next two steps."""
 
     def act(self, timestep: TimeStep) -> Decision:
         decision = super().act(timestep)
-        views = [PlanView(state[None], [0], -1, picture=PICTURE) for state in timestep.observation]
+        views = [PlanView(state[None], [0], -1, picture=PICTURE, forecast=FORECAST) for state in timestep.observation]
         return decision._replace(target=None, plan=Plans(views) if decision.plan else None)

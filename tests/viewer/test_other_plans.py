@@ -52,6 +52,7 @@ def test_a_plan_that_is_a_picture_is_shown_beside_the_board(drawn, tmp_path):
     data, (episode, observations) = recorded(PictureAgent)
     plan = episode["plans"][0]
     assert (decoded_picture(plan["picture"]) == PICTURE).all()
+    assert (np.stack([decoded_picture(each) for each in plan["forecast"]]) == FORECAST).all()
     assert (plan["route"], plan["target"], len(plan["cells"])) == ([0], -1, 1)
     assert "target" not in episode["steps"][0]
     draw_moment(data, 1, 0, LAVA.draw(observations[0]), tmp_path / "moment.png")
