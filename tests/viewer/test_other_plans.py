@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from fake_plans import PICTURE, ChainAgent, PictureAgent
+from fake_plans import FORECAST, PICTURE, ChainAgent, PictureAgent
 from matplotlib.figure import Figure
 
 from skipper.analysis.plots import animate_episode, decoded_picture, draw_moment

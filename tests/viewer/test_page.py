@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_plans import PICTURE, ChainAgent, PictureAgent
+from fake_plans import FORECAST, PICTURE, ChainAgent, PictureAgent
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from skipper.agents.registry import make_baseline
