@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from director_fixtures import uniform
 
 from skipper.agents.director.actor_critic import Actor, ActorCritic, Critic, Trajectory, relative_entropy
 from skipper.agents.director.config import BehaviourConfig
 from skipper.agents.director.trajectories import max_cosine, weights
 from skipper.nets.layers import seeded_initialisation
+from tests.agents.director.director_fixtures import uniform
 
 SMALL = BehaviourConfig(policy_layers=1, policy_units=32)
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
-from director_fixtures import uniform
 
 from skipper.agents.director.config import GoalConfig
 from skipper.agents.director.goal_autoencoder import GoalAutoencoder, kl_from_uniform
 from skipper.nets.layers import seeded_initialisation
+from tests.agents.director.director_fixtures import uniform
 
 
 def test_divergence_of_codes():

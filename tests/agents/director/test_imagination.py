@@ -1,9 +1,9 @@
 import torch
-from director_fixtures import network, small, uniform
 
 from skipper.agents.director.imagination import imagine, manager_trajectory, rewards, worker_trajectory
 from skipper.agents.director.trajectories import max_cosine
 from skipper.agents.director.world_model import State
+from tests.agents.director.director_fixtures import network, small, uniform
 
 BATCH = 5
 

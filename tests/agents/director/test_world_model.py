@@ -1,6 +1,5 @@
 import pytest
 import torch
-from director_fixtures import network, sequences, small, uniform
 from torch.nn import functional
 
 from skipper.agents.director.layers import (
@@ -15,6 +14,7 @@ from skipper.agents.director.layers import (
 )
 from skipper.agents.director.pictures import PixelDecoder, PixelEncoder, Pixels
 from skipper.agents.director.world_model import State, WorldModel
+from tests.agents.director.director_fixtures import network, sequences, small, uniform
 
 
 def count(module: torch.nn.Module) -> int:
