@@ -309,6 +309,9 @@ class RunConfig:
     """Environments stepped together."""
     threads: int = 2
     """Threads of the network library; part of the run, since another order of sums rounds differently."""
+    device: str = "cpu"
+    """Where the networks learn, as PyTorch names it: "cpu", or "cuda" for a graphics card. Trained agents play on the
+    CPU."""
     checkpoint_every: int = 10_000
     """Environment steps between checkpoints."""
     record_every: int = 2_000

@@ -14,11 +14,11 @@ def two_hot(values: Tensor, support: Tensor) -> Tensor:
 
     Values outside the support, infinity included, go to its first or last bin.
     """
-    values = values.clamp(support[0].item(), support[-1].item())
+    values = values.clamp(support[0], support[-1])
     right = torch.searchsorted(support, values.contiguous()).clamp(1, len(support) - 1)
     left = right - 1
     share = (values - support[left]) / (support[right] - support[left])
-    histogram = torch.zeros(*values.shape, len(support), dtype=support.dtype)
+    histogram = torch.zeros(*values.shape, len(support), dtype=support.dtype, device=support.device)
     histogram.scatter_(-1, left[..., None], (1.0 - share)[..., None])
     return histogram.scatter_(-1, right[..., None], share[..., None])
 
@@ -64,7 +64,8 @@ def distance_histogram_target(reached: Tensor, terminal: Tensor, histogram_t: Te
     count, bins = histogram_t.shape
     assert reached.shape == terminal.shape == steps.shape == (count,)
     later = torch.where((reached | terminal)[:, None], 0.0, histogram_t)
-    after = (torch.arange(bins) + steps[:, None].long()).clamp(max=bins - 1)  # where the bins of the next state go
+    # Where the bins of the next state go.
+    after = (torch.arange(bins, device=steps.device) + steps[:, None].long()).clamp(max=bins - 1)
     target = torch.zeros_like(histogram_t).scatter_add_(1, after, later)
     there = torch.where(reached, steps.long() - 1, bins - 1).clamp(max=bins - 1)
     return target.scatter_add_(1, there[:, None], (reached | terminal).to(target.dtype)[:, None])

@@ -66,6 +66,10 @@ class Hindsight(NamedTuple):
         rest = (torch.from_numpy(np.ascontiguousarray(column)) for column in pairs[2:])
         return cls(observations_tensor(pairs.observation), *(*rest, torch.ones(len(pairs.action))))
 
+    def to(self, device: str) -> "Hindsight":
+        """The same with all columns but states and episodes on the device; networks take states from the CPU."""
+        return Hindsight(self.state, self.episode, *(column.to(device) for column in self[2:]))
+
     @property
     def first_states(self) -> Tensor:
         """(E,) indices of the first state of every episode."""
@@ -77,7 +81,8 @@ class Hindsight(NamedTuple):
         used = torch.zeros(len(self.state), dtype=torch.bool)
         used[self.next] = used[self.target] = True
         encoded = encode(self.state[used])
-        return torch.zeros(len(self.state), encoded.shape[1]).masked_scatter_(used[:, None], encoded)
+        everywhere = torch.zeros(len(self.state), encoded.shape[1], device=encoded.device)
+        return everywhere.masked_scatter_(used[:, None].to(encoded.device), encoded)
 
     def with_targets(self, targets: Tensor, rows: Tensor, state_key: Callable[[Array], Array]) -> "Hindsight":
         """These transitions, then those of ``rows`` (R,) again with the new ``targets`` (E, W, H, C) of their episodes.
@@ -181,7 +186,7 @@ class HindsightBatches:
         # Imagine a state in the context of each episode: a random code, and a cell sampled by Gumbel noise.
         context = hindsight.state[hindsight.first_states]  # (E, W, H, C)
         codes = self.rng.integers(2**self.config.generator.description_bits, size=(len(context), 1))
-        logits = self._imagination.logits(context, torch.from_numpy(codes))[:, 0].numpy()  # (E, S)
+        logits = self._imagination.logits(context, torch.from_numpy(codes))[:, 0].cpu().numpy()  # (E, S)
         cell = (logits + self.rng.gumbel(size=logits.shape)).argmax(-1)
         imagined = self._scene.place_agent(context.numpy(), cell[:, None])[:, 0]
         # Replace the targets of some transitions by them.
@@ -223,19 +228,24 @@ class Updater(Generic[Network]):
 
     def update_estimators(self, batch: UpdateBatch) -> UpdateResult:
         """One step of the estimators and of the policy that walks to targets."""
+        loss, losses, per_pair = self.total(batch)
+        self.online.step(loss, batch.rate)
+        pairs = torch.tensor(float(len(batch.hindsight.action)))
+        return UpdateResult(means({"loss": loss, "pairs": pairs} | losses), per_pair.detach().cpu().numpy())
+
+    def total(self, batch: UpdateBatch) -> tuple[Tensor, dict[str, Tensor], Tensor]:
+        """The loss of the estimators, all losses by name, and those of pairs with real targets, (real,)."""
         losses, real = self.losses(batch), batch.real
         # Real targets: the sum of all losses, by importance weight (App. "Training").
         delusion = losses["distance"][real:]
         losses["distance"] = losses["distance"][:real]
         per_pair = total_loss(losses, dict.fromkeys(losses, 1.0))  # (real,)
-        loss = self.weighted(per_pair, torch.ones(real) if batch.weight is None else batch.weight)
+        loss = self.weighted(per_pair, torch.ones_like(per_pair) if batch.weight is None else batch.weight)
         # Imagined targets: only their distances are learned, without importance weights (Alg. 3).
         if len(delusion):
             losses["delusion"] = delusion
             loss = loss + (self.config.learning.delusion_scale * delusion).mean()
-        self.online.step(loss, batch.rate)
-        pairs = torch.tensor(float(len(batch.hindsight.action)))
-        return UpdateResult(means({"loss": loss, "pairs": pairs} | losses), per_pair.detach().numpy())
+        return loss, losses, per_pair
 
     def weighted(self, losses: Tensor, weight: Tensor) -> Tensor:
         """The mean of losses (real,) by importance weight (real,)."""
@@ -262,7 +272,7 @@ def head_losses(
     if supports(head):
         return pair_losses(head, sigma, source, target, action, value)
     logits = head(sigma[source], sigma[target])  # (P, A, K)
-    chosen = logits[torch.arange(len(action)), action]  # (P, K)
+    chosen = logits[torch.arange(len(action), device=action.device), action]  # (P, K)
     return scalar_loss(chosen, value, head.support) if value.ndim == 1 else histogram_loss(chosen, value)
 
 

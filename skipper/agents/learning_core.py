@@ -32,7 +32,7 @@ def named_rng(seed: int, name: str) -> np.random.Generator:
 
 def module_state(module: nn.Module) -> dict[str, Array]:
     """Parameters and buffers as arrays."""
-    return {name: tensor.detach().numpy().copy() for name, tensor in module.state_dict().items()}
+    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in module.state_dict().items()}
 
 
 def load_module_state(module: nn.Module, state: dict[str, Array]) -> None:
@@ -175,7 +175,8 @@ class LearningCore(Generic[Network]):
     def __init__(self, config: EstimatorRunConfig, spec: EnvironmentSpec, build: Callable[[], Network]) -> None:
         self.config, self._scene = config, spec.scene
         with seeded_initialisation(config.seed):
-            self.online, self.target_network = OnlineNetwork(build(), config.learning), build()
+            online, self.target_network = build().to(config.device), build().to(config.device)
+            self.online = OnlineNetwork(online, config.learning)
         self.target_network.requires_grad_(False)
         self.target_network.load_state_dict(self.network.state_dict())
         self.store = EpisodeStore(config.replay.capacity, spec.shape, spec.state_key)

@@ -22,6 +22,20 @@ class NotFiniteError(RuntimeError):
     """A loss or a gradient became infinite or not a number."""
 
 
+def finite_value(loss: Tensor) -> float:
+    """A loss as a number, which must be finite."""
+    value = float(loss.detach())
+    if not np.isfinite(value):
+        raise NotFiniteError(f"the loss became {value}")
+    return value
+
+
+def check_gradients(gradients: list[Tensor]) -> None:
+    """Refuse gradients that are not finite."""
+    if not all(torch.isfinite(gradient.sum()) for gradient in gradients):
+        raise NotFiniteError("a gradient became infinite or not a number")
+
+
 class Block(NamedTuple):
     """Parameters that are contiguous in one vector, so that one operation changes them all."""
 
@@ -56,8 +70,8 @@ def contiguous_blocks(network: nn.Module) -> list[Block]:
     blocks = []
     for parameters in parts.values():
         block = Block(torch.cat([parameter.detach().flatten() for parameter in parameters.values()]), parameters)
-        for parameter, part in zip(parameters.values(), block.split(block.vector.numpy()).values(), strict=True):
-            parameter.data = torch.from_numpy(part)
+        for parameter, rows in zip(parameters.values(), block.slices(), strict=True):
+            parameter.data = block.vector[rows].view(parameter.shape)
         blocks.append(block)
     return blocks
 
@@ -66,8 +80,8 @@ def contiguous_blocks(network: nn.Module) -> list[Block]:
 class Moments:
     """Adam's moving averages of a block's gradients and of their squares."""
 
-    mean: Array
-    square: Array
+    mean: Tensor
+    square: Tensor
     steps: int = 0
 
 
@@ -95,6 +109,29 @@ def _surprise(gradient, square, settings):
     return np.sqrt(total / len(gradient))
 
 
+def _adam_on_device(
+    weights: Tensor,
+    gradient: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    parameters: list[slice],
+    settings: tuple[float, float, float, float],
+    update_clip: float,
+) -> None:
+    """The same step where there are no kernels: on a graphics card."""
+    size, correction, epsilon, clip = settings
+    slope = gradient.clamp(-clip, clip)
+    mean.lerp_(slope, 1.0 - MEAN_DECAY)
+    square.lerp_(slope.square(), 1.0 - SQUARE_DECAY)
+    expected = square / correction
+    step = size * mean / (expected.sqrt() + epsilon)
+    if update_clip:
+        surprise = slope.square() / expected.clamp(min=epsilon * epsilon)
+        for rows in parameters:
+            step[rows] /= (surprise[rows].mean().sqrt() / update_clip).clamp(min=1.0)
+    weights.sub_(step)
+
+
 class Optimizer:
     """Adam with gradients clipped by value, for all parameters of a network.
 
@@ -109,16 +146,13 @@ class Optimizer:
 
     def step(self, loss: Tensor, rate: float = 1.0) -> float:
         """One step at the fraction ``rate`` of the learning rate; returns the loss, which must be finite."""
-        value = float(loss.detach())
-        if not np.isfinite(value):
-            raise NotFiniteError(f"the loss became {value}")
+        value = finite_value(loss)
         for parameter in self._parameters:
             parameter.grad = None
         loss.backward()
         gradients = {index: block.gradient() for index, block in enumerate(self.blocks)}
         found = {index: gradient for index, gradient in gradients.items() if gradient is not None}
-        if not all(torch.isfinite(gradient.sum()) for gradient in found.values()):
-            raise NotFiniteError("a gradient became infinite or not a number")
+        check_gradients(list(found.values()))
         for index, gradient in found.items():
             self._update_block(index, gradient, rate)
         # The kernel's writes are invisible to the library, and caches watch the versions of the weights.
@@ -126,9 +160,9 @@ class Optimizer:
         return value
 
     def _update_block(self, index: int, gradient: Tensor, rate: float) -> None:
-        weights, config = self.blocks[index].vector.numpy(), self._config
+        block, config = self.blocks[index], self._config
         if index not in self._moments:
-            self._moments[index] = Moments(np.zeros_like(weights), np.zeros_like(weights))
+            self._moments[index] = Moments(torch.zeros_like(block.vector), torch.zeros_like(block.vector))
         moments = self._moments[index]
         moments.steps += 1
         settings = (
@@ -137,21 +171,27 @@ class Optimizer:
             config.adam_epsilon,
             config.gradient_clip,
         )
-        numbers, slope = tuple(map(np.float32, settings)), gradient.numpy()
+        vectors = (block.vector, gradient, moments.mean, moments.square)
+        if not block.vector.is_cpu:
+            _adam_on_device(*vectors, block.slices(), settings, config.update_clip)
+            return
+        numbers = tuple(map(np.float32, settings))
+        weights, slope, mean, square = (vector.numpy() for vector in vectors)
         if not config.update_clip:
-            _adam(weights, slope, moments.mean, moments.square, numbers)
+            _adam(weights, slope, mean, square, numbers)
             return
         # Gradients that are larger than those before move each parameter less, not more.
-        for rows in self.blocks[index].slices():
-            surprise = _surprise(slope[rows], moments.square[rows], numbers)
+        for rows in block.slices():
+            surprise = _surprise(slope[rows], square[rows], numbers)
             size = numbers[0] / np.float32(max(surprise / config.update_clip, 1.0))
-            _adam(weights[rows], slope[rows], moments.mean[rows], moments.square[rows], (size, *numbers[1:]))
+            _adam(weights[rows], slope[rows], mean[rows], square[rows], (size, *numbers[1:]))
 
     def state_dict(self) -> dict[str, Any]:
         """Means, squares and step counts, by parameter name."""
         saved: dict[str, Any] = {}
         for index, moments in self._moments.items():
-            means, squares = (self.blocks[index].split(vector) for vector in (moments.mean, moments.square))
+            vectors = (vector.cpu().numpy() for vector in (moments.mean, moments.square))
+            means, squares = (self.blocks[index].split(vector) for vector in vectors)
             for name in self.blocks[index].parameters:
                 saved[name] = {"mean": means[name].copy(), "square": squares[name].copy(), "steps": moments.steps}
         return saved
@@ -162,5 +202,6 @@ class Optimizer:
         for index, block in enumerate(self.blocks):
             if any(name in saved for name in block.parameters):
                 found = [saved[name] for name in block.parameters]
-                mean, square = (np.concatenate([each[key].ravel() for each in found]) for key in ("mean", "square"))
+                loaded = (np.concatenate([each[key].ravel() for each in found]) for key in ("mean", "square"))
+                mean, square = (torch.from_numpy(vector).to(block.vector.device) for vector in loaded)
                 self._moments[index] = Moments(mean, square, int(found[0]["steps"]))

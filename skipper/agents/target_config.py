@@ -80,7 +80,7 @@ class TargetRunConfig(EstimatorRunConfig):
     @property
     def uses_updater_process(self) -> bool:
         """Whether a second process updates the estimators."""
-        return self.learning.updater_process and self.threads > 1
+        return self.learning.updater_process and self.threads > 1 and self.device == "cpu"
 
     @property
     def network_threads(self) -> int:

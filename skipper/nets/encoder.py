@@ -24,10 +24,11 @@ class StateEncoder(nn.Module):
         Where cells hold only a few different words, the block's first convolution acts on one-hot words, with their
         vectors folded into its kernel. It then has fewer input channels, and no gradient with respect to its input.
         """
+        if not self._can_fold():
+            return self._plain(observation)
         words, vectors = self.embed.used_words(observation)  # (B, S), (V, width)
-        if len(vectors) >= vectors.shape[1] or not self._can_fold():
-            encoded: Tensor = self.mix(self.embed(observation))
-            return encoded
+        if len(vectors) >= vectors.shape[1]:
+            return self._plain(observation)
         # Encode cells as one-hot vectors of the words that occur.
         cells = torch.from_numpy(words).view(observation.shape[:3])
         one_hot = functional.embedding(cells, torch.eye(len(vectors)))  # (B, W, H, V)
@@ -35,6 +36,10 @@ class StateEncoder(nn.Module):
         kernel = torch.einsum("ocij,vc->ovij", self.mix.widen.weight, functional.relu(vectors))
         wide = functional.conv2d(one_hot.permute(0, 3, 1, 2), kernel, self.mix.widen.bias, padding=1)
         return (one_hot @ vectors).permute(0, 3, 1, 2) + self.mix.narrow(functional.relu(wide, inplace=True))
+
+    def _plain(self, observation: Tensor) -> Tensor:
+        encoded: Tensor = self.mix(self.embed(observation))
+        return encoded
 
     def _can_fold(self) -> bool:
         """Whether embedding and block are the ones that folding was written for, not changed ones."""

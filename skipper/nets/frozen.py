@@ -124,7 +124,7 @@ class FrozenNetwork:
         return self._descriptions.get(states, self._describe)
 
     def _describe(self, states: Array) -> Array:
-        return self.network.generator.codes(observations_tensor(states)).numpy()
+        return self.network.generator.codes(observations_tensor(states)).cpu().numpy()
 
     # Imagined states
 
@@ -136,7 +136,7 @@ class FrozenNetwork:
         self._refresh()
         contexts = observations_tensor(observation)
         if environments is None or not self._incremental or not self._has_pages(environments, codes.shape[1] + 2):
-            return self.logits(contexts, torch.from_numpy(codes)).argmax(-1).numpy()
+            return self.logits(contexts, torch.from_numpy(codes)).argmax(-1).cpu().numpy()
         if self._incremental_fuser is None:
             fuser = self._packed_fuser()
             assert isinstance(fuser, CompiledFuser)
@@ -224,7 +224,7 @@ class _Estimates:
 
     def project(self, states: Array) -> tuple[Array, Array]:
         """States (M, W, H, C) to features (M, *feature_shape), and whether they are terminal, (M,) bool."""
-        sigma = self._encode(observations_tensor(self._ensemble.images(states))).numpy()
+        sigma = self._encode(observations_tensor(self._ensemble.images(states))).cpu().numpy()
         images = sigma.reshape(self._ensemble.size, len(states), sigma.shape[1])
         return self._pairs.project(images.swapaxes(0, 1))
 

@@ -37,8 +37,8 @@ class WeightsWatch:
 class PartialStateCache:
     """Partial states by the content of states."""
 
-    def __init__(self, width: int, capacity: int) -> None:
-        self._partial = np.zeros((capacity, width), np.float32)
+    def __init__(self, width: int, capacity: int, device: torch.device) -> None:
+        self._partial, self._device = np.zeros((capacity, width), np.float32), device
         self._index: dict[int, int] = {}
 
     def clear(self) -> None:
@@ -56,11 +56,11 @@ class PartialStateCache:
         if new:
             begin, all_new = len(self._index), len(new) == len(keys)
             encoded = encode(states if all_new else states[list(new.values())])
-            self._partial[begin : begin + len(new)] = encoded.numpy()
+            self._partial[begin : begin + len(new)] = encoded.cpu().numpy()
             self._index.update(zip(new, range(begin, begin + len(new)), strict=True))
             if all_new:
                 return encoded
-        return torch.from_numpy(self._partial[[self._index[key] for key in keys]])
+        return torch.from_numpy(self._partial[[self._index[key] for key in keys]]).to(self._device)
 
     def state_dict(self) -> dict[str, Any]:
         """All cached states."""
@@ -87,7 +87,7 @@ class FrozenEncoder:
         """
         self._module, self._caching = module, caching
         self._compiled = encoder_selector.supports(module)
-        self._cache = PartialStateCache(width, images * PARTIAL_STATES)
+        self._cache = PartialStateCache(width, images * PARTIAL_STATES, next(module.parameters()).device)
         self._watch = WeightsWatch(module)
         self._encoder: Encode | None = None
 

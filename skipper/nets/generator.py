@@ -126,7 +126,7 @@ class CheckpointGenerator(nn.Module):
     def forward(self, observation: Tensor, codes: Tensor) -> Tensor:
         """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
         context = self.context(observation).repeat_interleave(codes.shape[1], dim=0)  # (B * N, width, W, H)
-        logits: Tensor = self.fuse(context, codes_to_bits(codes.flatten(), self.bits))
+        logits: Tensor = self.fuse(context, codes_to_bits(codes.flatten().to(context.device), self.bits))
         return logits.unflatten(0, (codes.shape[0], codes.shape[1]))
 
     def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
@@ -136,7 +136,7 @@ class CheckpointGenerator(nn.Module):
         # Not xlogy: its gradient is NaN where a probability underflows to 0. The offset makes even bits 0.
         negative_entropy = (logits.softmax(-1) * logits.log_softmax(-1) + np.log(2.0) / 2).sum((1, 2))
         return {
-            "reconstruction": functional.cross_entropy(located, cell, reduction="none"),
+            "reconstruction": functional.cross_entropy(located, cell.to(located.device), reduction="none"),
             "entropy": negative_entropy,
         }
 
@@ -161,7 +161,8 @@ class GoalGenerator(nn.Module):
 
     def loss(self, observation: Tensor, cell: Tensor) -> Tensor:
         """Mean cross-entropy of the cells (B,) in which agents were rewarded."""
-        return functional.cross_entropy(self(observation), cell)
+        logits = self(observation)
+        return functional.cross_entropy(logits, cell.to(logits.device))
 
 
 def straight_through(logits: Tensor) -> Tensor:
@@ -173,12 +174,12 @@ def straight_through(logits: Tensor) -> Tensor:
 
 def bits_to_codes(bits: Tensor) -> Tensor:
     """(..., bits) zeros and ones to numbers."""
-    return (bits << torch.arange(bits.shape[-1])).sum(-1)
+    return (bits << torch.arange(bits.shape[-1], device=bits.device)).sum(-1)
 
 
 def codes_to_bits(codes: Tensor, bits: int) -> Tensor:
     """(...) numbers to one-hot bits (..., bits, 2)."""
-    binary = (codes[..., None] >> torch.arange(bits)) & 1
+    binary = (codes[..., None] >> torch.arange(bits, device=codes.device)) & 1
     return functional.one_hot(binary, 2).float()
 
 

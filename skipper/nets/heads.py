@@ -79,7 +79,7 @@ class PairwiseHead(nn.Module):
 
     def expectation(self, logits: Tensor, support: Tensor | None = None) -> Tensor:
         """(..., K) logits to the mean of their histogram over ``support``, by default the head's own."""
-        return logits.softmax(-1) @ (self.support if support is None else support)
+        return logits.softmax(-1) @ (self.support if support is None else support.to(logits.device))
 
     def first_layer(self) -> tuple[Tensor, Tensor]:
         """Weights (hidden, 2 D), the source's first, and bias (hidden,)."""
@@ -163,18 +163,19 @@ class PlainHeads:
 
     def __init__(self, heads: Heads, names: Array, width: int) -> None:
         """``names`` (V, A) are those of actions in the symmetric images; partial states have ``width`` numbers."""
-        self._heads, self._names = heads, torch.from_numpy(names)
+        self._device = heads.distance.support.device
+        self._heads, self._names = heads, torch.from_numpy(names).to(self._device)
         self.feature_shape = len(names), width
 
     @torch.no_grad()
     def project(self, partial: Array) -> tuple[Array, Array]:
         """As in ``PairEstimates``."""
-        terminal = self._heads.terminal(torch.from_numpy(partial)).softmax(-1)[..., 1].mean(1) > 0.5
-        return partial, terminal.numpy()
+        logits: Tensor = self._heads.terminal(torch.from_numpy(partial).to(self._device))
+        return partial, (logits.softmax(-1)[..., 1].mean(1) > 0.5).cpu().numpy()
 
     def values(self, features: Array, source: Array, target: Array) -> Array:
         """As in ``PairEstimates``."""
-        return self._policy_values(features, source, target).numpy()
+        return self._policy_values(features, source, target).cpu().numpy()
 
     def _policy_values(self, features: Array, source: Array, target: Array) -> Tensor:
         pairs, value, distance = (features, source, target), self._heads.value, self._heads.distance
@@ -188,20 +189,21 @@ class PlainHeads:
         action = self._policy_values(*pairs).argmax(-1)
         distance = _take(self._expect(head, *pairs), action)
         discount = _take(self._expect(head, *pairs, self._heads.discounts), action)
-        return action.numpy(), distance.numpy(), discount.numpy()
+        return action.cpu().numpy(), distance.cpu().numpy(), discount.cpu().numpy()
 
     def rewards(self, features: Array, source: Array, target: Array, action: Array) -> Array:
         """As in ``PairEstimates``."""
         assert self._heads.reward is not None
-        return _take(self._expect(self._heads.reward, features, source, target), torch.from_numpy(action)).numpy()
+        estimates = self._expect(self._heads.reward, features, source, target)
+        return _take(estimates, torch.from_numpy(action).to(self._device)).cpu().numpy()
 
     @torch.no_grad()
     def _expect(
         self, head: PairwiseHead, features: Array, source: Array, target: Array, support: Tensor | None = None
     ) -> Tensor:
         """(P, A) means over all images, by the names that actions have in the first."""
-        partial, found = torch.from_numpy(features), []
-        for pair in torch.from_numpy(np.stack([source, target], axis=1)).split(PLAIN_BATCH):
+        partial, found = torch.from_numpy(features).to(self._device), []
+        for pair in torch.from_numpy(np.stack([source, target], axis=1)).to(self._device).split(PLAIN_BATCH):
             one, two = partial[pair[:, 0]], partial[pair[:, 1]]  # (p, V, D)
             images = (head.expectation(head(one[:, v], two[:, v]), support) for v in range(len(self._names)))
             renamed = [image[:, names] for image, names in zip(images, self._names, strict=True)]

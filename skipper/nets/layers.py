@@ -60,8 +60,9 @@ class BagOfWords(nn.Module):
         return table
 
     def index(self, observation: Tensor) -> Tensor:
-        """(B, W, H, C) integers to rows of the table, (B, W, H)."""
-        return torch.from_numpy(self.cell_index(observation.numpy())).view(observation.shape[:3])
+        """(B, W, H, C) integers to rows of the table, (B, W, H), on its device."""
+        index = torch.from_numpy(self.cell_index(observation.numpy())).view(observation.shape[:3])
+        return index.to(self._tables()[0].device)
 
     def cell_index(self, observation: Array) -> Array:
         """(B, W, H, C) integers to rows of the table, (B, S)."""

@@ -101,7 +101,8 @@ class LocalFieldSelector(nn.Module):
         """(B, channels, W, H) and field indices (B, k) to the convolution's output there, (B, k, D)."""
         B, C, W, H = state.shape  # noqa: N806
         rows = state.permute(0, 2, 3, 1).reshape(B * W * H, C)
-        index = self.cells[chosen] + torch.arange(B)[:, None, None] * (W * H)  # (B, k, kernel cells)
+        first = torch.arange(0, B * W * H, W * H, device=chosen.device)  # (B,) the states' first cells
+        index = self.cells[chosen] + first[:, None, None]  # (B, k, kernel cells)
         return self.project(rows.index_select(0, index.flatten()).view(B, chosen.shape[1], -1))
 
     def project(self, patches: Tensor) -> Tensor:
@@ -154,9 +155,9 @@ class PartialStates(nn.Module):
         if not isinstance(self.select, LocalFieldSelector):
             return None
         chosen = self.select.select(self.encode(observations_tensor(observation)))
-        left, upper = np.divmod(chosen.fields.numpy(), self.select.grid[1])
+        left, upper = np.divmod(chosen.fields.cpu().numpy(), self.select.grid[1])
         size = (np.full_like(left, side) for side in self.select.kernel)
-        return Attention(np.stack([left, upper, *size], axis=-1), chosen.weights.numpy())
+        return Attention(np.stack([left, upper, *size], axis=-1), chosen.weights.cpu().numpy())
 
     def forward(self, observation: Tensor) -> Tensor:
         """(B, W, H, C) integers to sigma(s), (B, D)."""

@@ -97,7 +97,7 @@ def load(
     kind = agent_kind(config.agent)
     if agent is not None:
         config = as_variant(config, agent)
-    config = with_settings(config, settings)
+    config = replace(with_settings(config, settings), device="cpu")
     spec = find_family(config.env).spec(config.world)
     used, _ = supported(config, spec)
     player = kind.load().play(used, spec, weights, np.random.default_rng(seed), explain=explain)

@@ -1,7 +1,6 @@
 """The actor-critic that manager and worker both are: one critic per reward, and REINFORCE with adaptive entropy."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from math import log
 from typing import NamedTuple, cast
 
@@ -64,7 +63,8 @@ class Critic(nn.Module):
         super().__init__()
         self._config = config
         self.network = mlp(inputs, config.policy_layers, config.policy_units, 1)
-        self.slow = deepcopy(self.network).requires_grad_(False)
+        self.slow = mlp(inputs, config.policy_layers, config.policy_units, 1).requires_grad_(False)
+        self.slow.load_state_dict(self.network.state_dict())
         self.deviation = MovingMoments(RETURN_DECAY, LEAST_RETURN_DEVIATION)
 
     @torch.no_grad()

@@ -161,8 +161,6 @@ class DirectorConfig(RunConfig):
     """The agent to train."""
     environments: int = 4
     """Environments stepped together."""
-    device: str = "cpu"
-    """Where the networks are, as PyTorch names it: "cpu", or "cuda" with a graphics card."""
     model: WorldModelConfig = field(default_factory=WorldModelConfig)
     goals: GoalConfig = field(default_factory=GoalConfig)
     behaviour: BehaviourConfig = field(default_factory=BehaviourConfig)

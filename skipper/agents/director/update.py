@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from skipper.agents import optimizer
 from skipper.agents.director.actor_critic import Actor, ActorCritic, Trajectory
 from skipper.agents.director.config import DirectorConfig, DirectorLearningConfig
 from skipper.agents.director.imagination import imagine, manager_trajectory, rewards, worker_trajectory
@@ -13,7 +14,6 @@ from skipper.agents.director.layers import UniformNoise
 from skipper.agents.director.network import DirectorNetwork
 from skipper.agents.director.world_model import Sequences, State
 from skipper.agents.learning_core import load_module_state, module_state, named_rng
-from skipper.agents.optimizer import NotFiniteError
 from skipper.types import EnvironmentSpec
 
 
@@ -28,15 +28,15 @@ class NetworkOptimizer:
             {"params": [each for each in parameters if each.ndim > 1], "weight_decay": config.weight_decay},
             {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
         ]
-        self._adam = torch.optim.AdamW(groups, lr=config.learning_rate, eps=config.adam_epsilon, fused=True)
+        fused = parameters[0].device.type in ("cpu", "cuda")
+        self._adam = torch.optim.AdamW(groups, lr=config.learning_rate, eps=config.adam_epsilon, fused=fused)
 
     def step(self, loss: Tensor) -> None:
         """One gradient step; the gradient must be finite."""
         self._adam.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self._named.values(), self._clip)
-        if not torch.isfinite(norm):
-            raise NotFiniteError("a gradient of Director became infinite or not a number")
+        optimizer.check_gradients([norm])
         self._adam.step()
 
     def state_dict(self) -> dict[str, Any]:

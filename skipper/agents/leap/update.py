@@ -40,7 +40,7 @@ class LeapUpdater(Updater[LeapNetwork]):
         sigma = scene_encoder.encode(online.partial, hindsight.state, hindsight.episode)  # (M, D)
         # Double DQN: the online network chooses the next action, the target network evaluates it.
         a_t = expect_pairs(online.distance, sigma, hindsight.next, hindsight.target).argmin(-1)  # (P,)
-        distance_t = batch.bootstrap[torch.arange(len(a_t)), a_t]
+        distance_t = batch.bootstrap[torch.arange(len(a_t), device=a_t.device), a_t]
         distance = distance_target(hindsight.reached, hindsight.terminated, distance_t, hindsight.steps)
         # The path that the episode took bounds it; not in the paper.
         if self.config.learning.hindsight_bound:
@@ -80,8 +80,9 @@ class LeapBatches:
         # What the target network expects after the transitions.
         sigma = hindsight.encode_next(self._frozen.encode)
         distance = expect_pairs(core.target_network.estimators.distance, sigma, hindsight.next, hindsight.target)
-        leaf, weight = (samples.leaf, torch.from_numpy(samples.weight)) if samples else (None, None)
-        return UpdateBatch(hindsight, real, distance, leaf, weight, None, None, core.updates, core.rate)
+        device = self.config.device
+        leaf, weight = (samples.leaf, torch.from_numpy(samples.weight).to(device)) if samples else (None, None)
+        return UpdateBatch(hindsight.to(device), real, distance, leaf, weight, None, None, core.updates, core.rate)
 
     def update_generator(self) -> dict[str, float]:
         """One update of the generator, the first stage: states in the contexts of others of their episodes.
@@ -95,9 +96,9 @@ class LeapBatches:
         scale = settings.entropy_scale * cyclic_weight(core.updates, settings.entropy_period)
         losses["entropy"] = scale * losses["entropy"]
         per_sample = losses["reconstruction"] + losses["entropy"]  # (B,)
-        weight = torch.from_numpy(drawn.weight) if drawn else torch.ones(len(per_sample))
+        weight = torch.from_numpy(drawn.weight).to(per_sample) if drawn else torch.ones_like(per_sample)
         loss = weighted_mean(per_sample, weight)
         core.online.step(loss, core.rate)
         core.online.update_average()
-        self.draw.update_priorities(drawn.leaf if drawn else None, per_sample.detach().numpy())
+        self.draw.update_priorities(drawn.leaf if drawn else None, per_sample.detach().cpu().numpy())
         return means({"loss": loss} | losses)

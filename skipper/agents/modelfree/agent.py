@@ -52,7 +52,7 @@ class ValueNetwork(nn.Module):
     @torch.no_grad()
     def expect(self, observation: Array) -> Array:
         """As ``values``, for arrays."""
-        return self.values(observations_tensor(observation)).numpy()
+        return self.values(observations_tensor(observation)).cpu().numpy()
 
 
 class FrozenValues:
@@ -70,7 +70,7 @@ class FrozenValues:
 
     def expect(self, observation: Array) -> Array:
         """As ``values``, for arrays."""
-        return self.values(observations_tensor(observation)).numpy()
+        return self.values(observations_tensor(observation)).cpu().numpy()
 
     def state_dict(self) -> dict[str, Any]:
         """The cached partial states."""
@@ -133,21 +133,21 @@ class ModelFreeAgent:
         core, online = self.core, self.core.network
         # Sample transitions by priority.
         batch = core.sample(sampler)
-        action = torch.from_numpy(batch.action)
+        columns = (batch.action, batch.reward, batch.terminated, batch.weight)
+        action, reward, terminated, weight = (torch.from_numpy(column).to(self.config.device) for column in columns)
         next_observation = observations_tensor(batch.next_observation)
         # Double DQN: the online network selects the next action, the target network evaluates it.
         with torch.no_grad():
             a_t = online.values(next_observation).argmax(-1)  # (B,)
             value_t = core.target_network.values(next_observation).gather(-1, a_t[:, None])[:, 0]
-        reward, terminated = torch.from_numpy(batch.reward), torch.from_numpy(batch.terminated)
         target = return_target(reward, terminated, value_t, self.config.learning.task_discount)
         # Distributional loss of the actions taken, and one gradient step.
         logits = online(observations_tensor(batch.observation))  # (B, A, K)
-        taken = logits[torch.arange(len(action)), action]
+        taken = logits[torch.arange(len(action), device=action.device), action]
         losses = scalar_loss(taken, target, online.head.support)  # (B,)
-        loss = core.online.step(weighted_mean(losses, torch.from_numpy(batch.weight)), core.rate)
+        loss = core.online.step(weighted_mean(losses, weight), core.rate)
         # The losses are the new priorities.
-        sampler.update_priorities(batch.leaf, losses.detach().numpy())
+        sampler.update_priorities(batch.leaf, losses.detach().cpu().numpy())
         return {"loss": loss, "value": float(target.mean())}
 
     def _learn_windows(self, sampler: WindowSampler) -> dict[str, float]:
@@ -156,7 +156,9 @@ class ModelFreeAgent:
         batch = sampler.sample(core.sample_rng)
         batch = core.images.of_windows(batch, core.target_updates) if core.images else batch
         observation = observations_tensor(batch.observation)
-        source, after, action = (torch.from_numpy(column) for column in (batch.source, batch.next, batch.action))
+        columns = (batch.source, batch.next, batch.action, batch.reward, batch.terminated, batch.collected)
+        moved = [torch.from_numpy(column).to(self.config.device) for column in columns]
+        source, after, action, reward, terminated, collected = moved
         # Encode each state once.
         scene = torch.from_numpy(np.unique(batch.task, return_inverse=True)[1])  # (M,)
         logits = online.logits(scene_encoder.encode(online.partial, observation, scene))  # (M, A, K)
@@ -164,11 +166,10 @@ class ModelFreeAgent:
         with torch.no_grad():
             a_t = online.head.expectation(logits).argmax(-1)  # (M,)
             value_t = self._frozen.values(observation).gather(-1, a_t[:, None])[:, 0]  # (M,)
-        reward, terminated = torch.from_numpy(batch.reward), torch.from_numpy(batch.terminated)
         target = return_target(reward, terminated, value_t[after], settings.task_discount)  # (P,)
         # What the episode collected bounds them; not in the paper.
         if settings.return_bound:
-            target = target.maximum(torch.from_numpy(batch.collected))
+            target = target.maximum(collected)
         # Distributional loss of the actions taken, and one gradient step.
         losses = scalar_loss(logits[source, action], target, online.head.support)  # (P,)
         return {"loss": core.online.step(losses.mean(), core.rate), "value": float(target.mean())}

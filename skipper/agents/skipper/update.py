@@ -36,7 +36,7 @@ class BootstrapTargets(NamedTuple):
 
     def of_action(self, action: Tensor) -> "BootstrapTargets":
         """(P,) each, for the next actions ``action`` (P,); distances (P, K) where they are histograms."""
-        pairs = torch.arange(len(action))
+        pairs = torch.arange(len(action), device=action.device)
         return BootstrapTargets(*(column[pairs, action] for column in self))
 
 
@@ -69,7 +69,9 @@ class SkipperBatches:
         bootstrap = bootstrap_targets(frozen, hindsight, self._frozen.encode, distributions=distributions)
         if settings.multistep:
             hindsight, bootstrap = extend(hindsight, bootstrap, settings.task_discount)
-        leaf, weight = (samples.leaf, torch.from_numpy(samples.weight)) if samples else (None, None)
+        device = self.config.device
+        leaf, weight = (samples.leaf, torch.from_numpy(samples.weight).to(device)) if samples else (None, None)
+        hindsight = hindsight.to(device)
         return UpdateBatch(hindsight, real, bootstrap, leaf, weight, contexts, goals, update, core.rate)
 
     def _goals(self, hindsight: Hindsight) -> tuple[Tensor, Tensor]:
@@ -105,7 +107,7 @@ def extend(batch: Hindsight, bootstrap: BootstrapTargets, discount: float) -> tu
     """
     greedy = bootstrap.value.argmax(-1)  # (P,) in the next states
     columns = (batch.following, batch.action, greedy, batch.reached, batch.terminated, batch.reward)
-    last, steps, reward = map(torch.from_numpy, _follow(*(column.numpy() for column in columns), discount))
+    last, steps, reward = map(torch.from_numpy, _follow(*(column.cpu().numpy() for column in columns), discount))
     extended = batch._replace(
         next=batch.next[last],
         reward=reward,

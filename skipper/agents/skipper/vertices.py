@@ -80,7 +80,7 @@ class VertexSource:
         assert isinstance(network, SkipperNetwork)
         if network.goal is None:
             return given
-        cell = network.goal(observations_tensor(observation)).argmax(-1).numpy()
+        cell = network.goal(observations_tensor(observation)).argmax(-1).cpu().numpy()
         return self._scene.place_agent(observation, cell[:, None])[:, 0]
 
 

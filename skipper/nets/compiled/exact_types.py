@@ -24,13 +24,15 @@ def has_exact_types(module: nn.Module, types: Mapping[str, type[nn.Module]]) -> 
     """Whether a module and all its submodules have exactly these types, and nothing intercepts their calls.
 
     ``types`` maps names of submodules to types: "" is the module itself, "*" matches any part of a name. A subclass, an
-    added layer or a hook may compute something else.
+    added layer or a hook may compute something else. Twins run on the CPU, so modules elsewhere have none.
     """
     parts, patterns = dict(module.named_modules()), [name for name in types if "*" in name]
     for name, part in parts.items():
         known = name if name in types else next((each for each in patterns if fnmatchcase(name, each)), None)
         if known is None or type(part) is not types[known] or is_intercepted(part):
             return False
+    if any(parameter.device.type != "cpu" for parameter in module.parameters()):
+        return False
     return all(name in parts or any(fnmatchcase(part, name) for part in parts) for name in types)
 
 
