@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from skipper.agents import optimizer
+from skipper.agents.director.accuracy import to_tensors
 from skipper.agents.director.agent import DirectorAgent
 from skipper.agents.hindsight import UpdateBatch
 from skipper.agents.leap.update import LeapUpdater
@@ -69,7 +70,7 @@ def unchecked(monkeypatch):
 
 def test_an_update_of_director(unchecked):
     config, spec, learner = with_experience("director")
-    batch, _ = learner._sample()
+    batch = to_tensors(learner._sampler.sample(16, np.random.default_rng(0)), spec, "cpu")
     agent = DirectorAgent(config, spec)
     there = type(batch)(*(column.to(DEVICE) for column in batch))
     with OnDevice() as watch:

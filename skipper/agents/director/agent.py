@@ -3,16 +3,13 @@
 from typing import Any
 
 import numpy as np
-import torch
-from torch.nn import functional
 
+from skipper.agents.director.accuracy import cell_accuracy, to_tensors
 from skipper.agents.director.config import DirectorConfig
 from skipper.agents.director.layers import UniformNoise
 from skipper.agents.director.network import DirectorNetwork
-from skipper.agents.director.pictures import palette_of
 from skipper.agents.director.policy import DirectorActor, DirectorPolicy
 from skipper.agents.director.update import DirectorUpdater
-from skipper.agents.director.world_model import Sequences
 from skipper.agents.learning_core import module_state, named_rng
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.episodes import EpisodeBuilder
@@ -21,7 +18,6 @@ from skipper.replay.store import EpisodeStore
 from skipper.types import Agent, Array, Decision, EnvironmentSpec, TimeStep, Transition
 
 OPEN_LOOP_EVERY = 50  # updates between measurements of the open-loop accuracy
-OBSERVED = 5  # states that it sees first
 
 
 class DirectorAgent:
@@ -32,7 +28,7 @@ class DirectorAgent:
         with seeded_initialisation(config.seed):
             self.network = DirectorNetwork(config, spec).to(config.device)
             self._updater = DirectorUpdater(self.network, config, spec)
-        self._palette, self._policy = palette_of(spec), DirectorPolicy(self.network, config, spec)
+        self._policy = DirectorPolicy(self.network, config, spec)
         self.store = EpisodeStore(config.replay.capacity, spec.shape, spec.state_key)
         self._building = EpisodeBuilder(config.environments, spec.longest, spec.shape)
         self._sampler = SequenceSampler(self.store, config.replay.sequence_length)
@@ -73,39 +69,17 @@ class DirectorAgent:
 
     def learn(self) -> dict[str, float]:
         """One update of the world model, the goal autoencoder, the worker and the manager."""
-        batch, observation = self._sample()
+        drawn = self._sampler.sample(self.config.learning.batch_size, self._sample_rng)
+        batch = to_tensors(drawn, self.spec, self.config.device)
         metrics = {name: float(value) for name, value in self._updater.update(batch).items()}
-        if self._updater.updates % OPEN_LOOP_EVERY == 1:
-            metrics |= self._open_loop(batch, observation)
+        # Where the world model takes the agent to be, as long as the environment can say where it is.
+        if self._updater.updates % OPEN_LOOP_EVERY == 1 and self.spec.scene is not None:
+            metrics |= cell_accuracy(self.network.world_model, self.spec, drawn, self._act_noise)
         dropped = self.counts["dropped_states"]
         return metrics | {
             "stored_states": float(self.counts["stored_states"]),
             "dropped_episodes": float(self.counts["dropped_episodes"]),
             "dropped_share": dropped / max(dropped + self.counts["stored_states"], 1),
-        }
-
-    def _sample(self) -> tuple[Sequences, Array]:
-        """A batch of sequences, and their observations (B, T, W, H, C)."""
-        drawn = self._sampler.sample(self.config.learning.batch_size, self._sample_rng)
-        B, T = drawn.reward.shape  # noqa: N806
-        classes = self._palette.classes(drawn.observation.reshape(B * T, *self.spec.shape))
-        columns = (classes.reshape(B, T, *classes.shape[1:]), drawn.action, drawn.reward, drawn.terminal)
-        device = self.config.device
-        moved = [torch.from_numpy(column).to(device).transpose(0, 1).contiguous() for column in columns]
-        action = functional.one_hot(moved[1], self.spec.actions).float()
-        return Sequences(moved[0], action, moved[2].float(), moved[3].float()), drawn.observation
-
-    def _open_loop(self, batch: Sequences, observation: Array) -> dict[str, float]:
-        """How often the decoded cell of the agent is right, seen and a few steps after the last picture."""
-        if self.spec.scene is None:
-            return {}
-        B, T = observation.shape[:2]  # noqa: N806
-        cells = self.spec.scene.agent_cell(observation.reshape(B * T, *self.spec.shape)).reshape(B, T)
-        uniform = self._act_noise.draw(T, B, self.network.random_numbers[2])
-        found = self.network.world_model.open_loop(batch, min(OBSERVED, T - 1), uniform)
-        right = (found.cpu().numpy() == cells.T).mean(1)  # (T,)
-        return {"cell_seen": float(right[: min(OBSERVED, T - 1)][-1])} | {
-            f"cell_imagined_{ahead}": float(right[OBSERVED + ahead - 1]) for ahead in (1, 4, 7) if OBSERVED + ahead <= T
         }
 
     # Saving

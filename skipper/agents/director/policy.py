@@ -150,17 +150,17 @@ class DirectorActor:
     def __init__(
         self, network: DirectorNetwork, config: DirectorConfig, spec: EnvironmentSpec, rng: np.random.Generator
     ) -> None:
-        self._policy, self._noise = DirectorPolicy(network, config, spec), UniformNoise(rng, config.device)
+        self.policy, self._noise = DirectorPolicy(network, config, spec), UniformNoise(rng, config.device)
         penalty = config.decision.revisit_penalty
         self._aid = RevisitPenalty(penalty, spec) if penalty else None
 
     def act(self, timestep: TimeStep) -> Decision:
         """The action, with the goal that it leads to."""
         if timestep.first.all():
-            self._policy.memory = None
-        count = sum(self._policy.network.random_numbers)
+            self.policy.memory = None
+        count = sum(self.policy.network.random_numbers)
         uniform = self._noise.draw(len(timestep.first), count)
-        return self._policy.act(timestep, uniform, self._aid, greedy=True)
+        return self.policy.act(timestep, uniform, self._aid, greedy=True)
 
 
 def play_director(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from skipper.agents.director.accuracy import to_tensors
 from skipper.agents.director.agent import DirectorAgent
 from skipper.agents.director.policy import DirectorActor
 from skipper.envs.lava.config import LavaConfig
@@ -88,7 +89,8 @@ def test_policies_and_goals_do_not_train_the_world_model():
         seen.setdefault(updater._names[id(network)], []).append(touched)
 
     updater._step = step
-    updater.update(agent._sample()[0])
+    drawn = agent._sampler.sample(4, np.random.default_rng(0))
+    updater.update(to_tensors(drawn, SPEC, "cpu"))
     assert seen["world_model"] == [{"world_model"}]
     assert seen["goals"] == [{"goals"}]
     assert seen["worker"] == [{"worker"}]

@@ -1,0 +1,43 @@
+"""How well a trained world model knows where the agent is, on tasks of any kind."""
+
+import numpy as np
+
+from skipper.agents.director.accuracy import OBSERVED, cell_accuracy
+from skipper.agents.director.layers import UniformNoise
+from skipper.agents.director.policy import DirectorActor
+from skipper.envs.registry import Family, TaskSet
+from skipper.replay.episodes import EpisodeBuilder
+from skipper.replay.sequences import Sequences, SequenceSampler
+from skipper.replay.store import EpisodeStore
+from skipper.types import EnvironmentSpec, Transition
+
+ENVIRONMENTS = 64
+IMAGINED = 7  # states after those that are seen
+STATES = 20_000  # of random walks
+SEQUENCES = 512
+
+
+def random_sequences(family: Family, tasks: TaskSet, spec: EnvironmentSpec, rng: np.random.Generator) -> Sequences:
+    """Sequences of random walks in random ones of the tasks; those that end too soon are left out."""
+    envs = family.vector_env(ENVIRONMENTS, tasks, tasks.world)
+    building = EpisodeBuilder(ENVIRONMENTS, spec.longest, spec.shape)
+    store, length = EpisodeStore(STATES, spec.shape, spec.state_key), OBSERVED + IMAGINED
+    observation, _ = envs.reset(seed=int(rng.integers(2**32)))
+    for _ in range(STATES // ENVIRONMENTS):
+        action = rng.integers(spec.actions, size=ENVIRONMENTS)
+        after, reward, terminated, truncated, info = envs.step(action)
+        ended, following = terminated | truncated, after.copy()
+        if ended.any():
+            following[ended] = info["final_obs"][ended]
+        for episode in building.append(Transition(observation, action, reward, following, terminated, truncated)):
+            if len(episode.observation) >= length:
+                store.add(episode)
+        observation = after
+    return SequenceSampler(store, length).sample(SEQUENCES, rng)
+
+
+def world_model_accuracy(actor: DirectorActor, family: Family, tasks: TaskSet, seed: int) -> dict[str, float]:
+    """Share of random walks in which the agent's cell is decoded right, seen and a number of steps after that."""
+    rng, policy = np.random.default_rng(seed), actor.policy
+    drawn = random_sequences(family, tasks, policy.spec, rng)
+    return cell_accuracy(policy.network.world_model, policy.spec, drawn, UniformNoise(rng, policy.config.device))
