@@ -9,7 +9,7 @@ from skipper.envs.registry import Family, TaskSet
 from skipper.replay.episodes import EpisodeBuilder
 from skipper.replay.sequences import Sequences, SequenceSampler
 from skipper.replay.store import EpisodeStore
-from skipper.types import EnvironmentSpec, Transition
+from skipper.types import Agent, EnvironmentSpec, Transition
 
 ENVIRONMENTS = 64
 IMAGINED = 7  # states after those that are seen
@@ -36,8 +36,9 @@ def random_sequences(family: Family, tasks: TaskSet, spec: EnvironmentSpec, rng:
     return SequenceSampler(store, length).sample(SEQUENCES, rng)
 
 
-def world_model_accuracy(actor: DirectorActor, family: Family, tasks: TaskSet, seed: int) -> dict[str, float]:
+def world_model_accuracy(actor: Agent, family: Family, tasks: TaskSet, seed: int) -> dict[str, float]:
     """Share of random walks in which the agent's cell is decoded right, seen and a number of steps after that."""
+    assert isinstance(actor, DirectorActor), "only Director has a world model"
     rng, policy = np.random.default_rng(seed), actor.policy
     drawn = random_sequences(family, tasks, policy.spec, rng)
     return cell_accuracy(policy.network.world_model, policy.spec, drawn, UniformNoise(rng, policy.config.device))

@@ -65,6 +65,16 @@ def errors_table(errors: dict[str, dict[str, Any]]) -> Table:
     return table
 
 
+def accuracy_table(accuracy: dict[str, dict[str, float]]) -> Table:
+    """A row per set of tasks: how often the agent's cell is decoded right, seen and some steps after that."""
+    first = next(iter(accuracy.values()))
+    columns = [name.removeprefix("cell_").replace("imagined_", "+") for name in first]
+    table = Table("cell decoded right", *columns)
+    for name, shares in accuracy.items():
+        table.add_row(name, *(f"{share:.2f}" for share in shares.values()))
+    return table
+
+
 def show_measurements(result: dict[str, Any], as_json: bool) -> None:
     """Print measurements as one JSON object, or one per line."""
     if as_json:
