@@ -16,6 +16,7 @@ KILLS = {
     "skipper-regen, fast, updater process": 6,
     "skipper-once": 8,
     "skipper-regen, revisit penalty": 8,
+    "director": 6,
     "modelfree": 20,
     "modelfree, windows": 8,
 }

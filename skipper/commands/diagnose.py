@@ -23,9 +23,10 @@ from skipper.training.evaluate import TRAINING
 class Diagnose:
     """Find what limits a trained agent.
 
-    Skipper and LEAP: ground truth replaces one learned part at a time. The first table shows success rates; in each row one part is replaced by the truth. True edges are not pruned by
-    length. The second table shows errors of distances and walks by true distance, how often plans are delusional, and
-    how wrong the distances from and to delusional vertices are; "inf" stands for targets that cannot be reached.
+    Skipper and LEAP: ground truth replaces one learned part at a time. The first table shows success rates; in each row
+    one part is replaced by the truth. True edges are not pruned by length. The second table shows errors of distances
+    and walks by true distance, how often plans are delusional, and how wrong the distances from and to delusional
+    vertices are; "inf" stands for targets that cannot be reached.
 
     Director: how often its world model knows the agent's cell, in random walks on training and on unseen tasks; in the
     last of five states that it sees, and up to seven steps after that.

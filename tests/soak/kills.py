@@ -64,6 +64,7 @@ SETTINGS = {
     "skipper-once, fast, slip": Setting(("--agent", "skipper-once", *SMALL_GENERATOR, *FAST, *SLIP), 1000),
     "leap": Setting(("--agent", "leap", *SMALL_GENERATOR, "--generator-steps", "500"), 500),
     "leap-suppress, fast": Setting(("--agent", "leap-suppress", *SMALL_GENERATOR, *LEAP_FAST), 500),
+    "director": Setting(("--agent", "director"), 600),
     "modelfree": Setting(("--agent", "modelfree"), 2000),
     "modelfree, endless tasks": Setting(("--agent", "modelfree", "--tasks", "0", "--symmetries"), 2000),
     "modelfree, windows": Setting(("--agent", "modelfree", *WINDOWS), 2000),
