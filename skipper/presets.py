@@ -27,7 +27,7 @@ DEBUG = EstimatorRunConfig(
 # What measurements found to speed up learning; docs/deviations.md describes what is not in the paper.
 FAST = EstimatorRunConfig(
     preset="fast",
-    steps=1_000_000,
+    steps=800_000,
     environments=64,
     checkpoint_every=50_000,
     network=NetworkConfig(hidden=128, linear_scores=True, scaled_start=True, pessimistic_heads=True),
