@@ -1,9 +1,10 @@
 """Named blocks of defaults that all agents start from; each agent adds its own."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from skipper.config import EstimatorRunConfig, EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig
+from skipper.config import EstimatorRunConfig, EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig, RunConfig
 from skipper.runtime.checks import nearest_name
 
 # The paper to the number: the defaults of the configuration.
@@ -57,6 +58,12 @@ def shared_preset(name: str) -> EstimatorRunConfig:
     if name not in PRESETS:
         raise ValueError(nearest_name("preset", name, PRESETS))
     return PRESETS[name]
+
+
+def common_values(name: str) -> dict[str, Any]:
+    """What the preset ``name`` says of runs of any agent; how to learn and what to store is each agent's own."""
+    own, shared = ("learning", "replay"), shared_preset(name)
+    return {entry.name: getattr(shared, entry.name) for entry in fields(RunConfig) if entry.name not in own}
 
 
 def added(preset: str, *tables: Table) -> dict[str, dict[str, Any]]:

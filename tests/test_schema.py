@@ -6,7 +6,7 @@ import pytest
 
 from skipper.agents.leap.config import LeapConfig
 from skipper.agents.skipper.config import SkipperConfig
-from skipper.config import RunConfig
+from skipper.config import EstimatorRunConfig, RunConfig
 from skipper.schema import SCHEMA, content_hash, differences, from_dict, migrated, to_dict
 
 
@@ -155,10 +155,11 @@ def test_distributions_of_distances_were_a_setting_of_the_networks():
 
 
 def test_agents_lose_the_blocks_that_were_never_theirs_and_nothing_else():
-    config = from_dict(RunConfig, migrated(old_data(agent="modelfree"), 1, RunConfig))
+    kind = EstimatorRunConfig
+    config = from_dict(kind, migrated(old_data(agent="modelfree"), 1, kind))
     assert (config.learning.target_update_every, config.world.max_steps) == (77, 20)
     with pytest.raises(ValueError, match="unknown field 'colour'"):
-        from_dict(RunConfig, migrated(old_data(colour=1), 1, RunConfig))
+        from_dict(kind, migrated(old_data(colour=1), 1, kind))
 
 
 def test_todays_configurations_are_not_migrated():

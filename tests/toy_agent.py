@@ -1,13 +1,13 @@
 """A third learning agent, as small as the recipe "add an agent" allows: Q-learning with a hashed table."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from skipper.agents.registry import AgentKind, Builders, register_agent
-from skipper.config import RunConfig, WorldConfig
-from skipper.presets import shared_preset
+from skipper.config import RunConfig, ScheduleConfig, WorldConfig
+from skipper.presets import common_values, shared_preset
 from skipper.types import Decision, EnvironmentSpec, TimeStep, Transition
 
 
@@ -17,6 +17,8 @@ class TableConfig:
     """Entries of the table; states that share one are confused."""
     step_size: float = 0.5
     """Share of an error that an update corrects."""
+    discount: float = 0.99
+    """Discount of rewards."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,10 @@ class ToyAgentConfig(RunConfig):
 
 
 def toy_preset(preset: str, agent: str, env: str, world: WorldConfig) -> ToyAgentConfig:
-    shared = shared_preset(preset)
-    return ToyAgentConfig(**vars(replace(shared, agent=agent, env=env, world=world)))
+    shared = shared_preset(preset).learning
+    learning = ScheduleConfig(shared.steps_per_update, shared.learning_starts)
+    own = {"agent": agent, "env": env, "world": world, "learning": learning}
+    return ToyAgentConfig(**common_values(preset) | own)
 
 
 class TableActor:
@@ -62,7 +66,7 @@ class TableLearner(TableActor):
         return bool(self.newest)
 
     def learn(self) -> dict[str, float]:
-        new, discount = self.newest, self.config.learning.task_discount
+        new, discount = self.newest, self.config.table.discount
         target = new["reward"] + discount * ~new["terminated"] * self.table[new["after"]].max(-1)
         error = target - self.table[new["before"], new["action"]]
         self.table[new["before"], new["action"]] += self.config.table.step_size * error

@@ -37,7 +37,7 @@ class WeightsWatch:
 class PartialStateCache:
     """Partial states by the content of states."""
 
-    def __init__(self, width: int, capacity: int, device: torch.device) -> None:
+    def __init__(self, width: int, capacity: int, device: torch.device | str = "cpu") -> None:
         self._partial, self._device = np.zeros((capacity, width), np.float32), device
         self._index: dict[int, int] = {}
 

@@ -34,7 +34,7 @@ FAMILY, DEVICE = find_family("lava"), "meta"
 
 
 class OnDevice(TorchDispatchMode):
-    """Notes all operations that compute with numbers on the CPU; to send them to the device is allowed."""
+    """Notes all operations on arrays of numbers on the CPU; to send them to the device is allowed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,8 @@ class OnDevice(TorchDispatchMode):
     def __torch_dispatch__(self, func, _types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        if "_to_copy" not in str(func) and any(t.device.type == "cpu" and t.is_floating_point() for t in tensors):
+        sent = str(func).startswith(("aten._to_copy", "aten.lift_fresh", "aten.detach"))
+        if not sent and any(t.device.type == "cpu" and t.is_floating_point() and t.ndim for t in tensors):
             self.left.append(str(func))
         return result
 

@@ -1,10 +1,10 @@
 """Settings and presets of Director: the defaults of its public code, with the paper's changes (App., "Director")."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from skipper.config import RunConfig, ScheduleConfig, StoreConfig, WorldConfig
-from skipper.presets import Table, added, shared_preset
+from skipper.presets import Table, added, common_values
 from skipper.runtime.checks import check_choice, check_discounts, check_positive, check_shares
 from skipper.types import EnvironmentSpec
 
@@ -210,8 +210,7 @@ ADDED: Table = {
 
 def director_preset(name: str, agent: str, env: str, world: WorldConfig) -> DirectorConfig:
     """The configuration that a run starts from, in this world."""
-    shared, more = shared_preset(name), added(name, ADDED)
-    common = {entry.name: getattr(shared, entry.name) for entry in fields(RunConfig)}
+    more = added(name, ADDED)
     blocks = {
         "model": WorldModelConfig,
         "goals": GoalConfig,
@@ -219,7 +218,7 @@ def director_preset(name: str, agent: str, env: str, world: WorldConfig) -> Dire
         "learning": DirectorLearningConfig,
         "replay": SequenceConfig,
     }
-    values = common | more.get("run", {}) | {"agent": agent, "env": env, "world": world}
+    values = common_values(name) | more.get("run", {}) | {"agent": agent, "env": env, "world": world}
     return DirectorConfig(**values | {block: kind(**more.get(block, {})) for block, kind in blocks.items()})
 
 
