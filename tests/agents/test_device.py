@@ -92,9 +92,9 @@ def test_an_update_of_an_agent_with_targets(agent, unchecked):
     frozen, there = core.target_network.estimators, hindsight.to(DEVICE)
     with OnDevice() as watch:
         if network is SkipperNetwork:
-            bootstrap = bootstrap_targets(frozen, there, frozen.partial)
+            bootstrap = bootstrap_targets(frozen, hindsight, frozen.partial)
         else:
-            pairs = (there.encode_next(frozen.partial), there.next, there.target)
+            pairs = (hindsight.encode_next(frozen.partial), hindsight.next, hindsight.target)
             bootstrap = expect_pairs(frozen.distance, *pairs)
         weight = torch.from_numpy(samples.weight).to(DEVICE)
         batch = UpdateBatch(there, real, bootstrap, None, weight, contexts, None, 0, rate)

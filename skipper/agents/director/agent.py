@@ -74,7 +74,8 @@ class DirectorAgent:
         metrics = {name: float(value) for name, value in self._updater.update(batch).items()}
         # Where the world model takes the agent to be, as long as the environment can say where it is.
         if self._updater.updates % OPEN_LOOP_EVERY == 1 and self.spec.scene is not None:
-            metrics |= cell_accuracy(self.network.world_model, self.spec, drawn, self._act_noise)
+            noise = UniformNoise(named_rng(self.config.seed, f"accuracy {self._updater.updates}"), self.config.device)
+            metrics |= cell_accuracy(self.network.world_model, self.spec, drawn, noise)
         dropped = self.counts["dropped_states"]
         return metrics | {
             "stored_states": float(self.counts["stored_states"]),

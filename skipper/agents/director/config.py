@@ -25,7 +25,7 @@ class WorldModelConfig:
     picture_units: int = 256
     picture_depth: int = 64
     """Channels of the first convolution for pixels; each further one has twice as many."""
-    moving_weight: float = 1.0
+    agent_cell_weight: float = 1.0
     """Weight of the losses of cells that show the agent, which is one cell among many. Not in the paper; no effect
     with pixels."""
     deterministic: int = 1024
@@ -47,7 +47,7 @@ class WorldModelConfig:
 
     def __post_init__(self) -> None:
         check_choice("pictures", self.pictures, get_args(Pictures))
-        check_positive(self, "picture_units", "picture_depth", "moving_weight", "deterministic", "units", "latents")
+        check_positive(self, "picture_units", "picture_depth", "agent_cell_weight", "deterministic", "units", "latents")
         check_positive(self, "latent_classes", "head_units", "kl_target")
         check_shares(self, "kl_balance")
 
@@ -175,7 +175,7 @@ ADDED: Table = {
         "run": {"environments": 16},
         "model": {
             "pictures": "cells",
-            "moving_weight": 10.0,
+            "agent_cell_weight": 10.0,
             "deterministic": 128,
             "units": 128,
             "latents": 16,

@@ -81,6 +81,12 @@ def categorical_kl(logits: Tensor, other: Tensor) -> Tensor:
     return (log_p.exp() * (log_p - log_q)).sum(-1)
 
 
+def balanced_kl(posterior: Tensor, prior: Tensor, balance: float) -> Tensor:
+    """The divergence of (..., C) logits, (...,), of whose gradient the prior gets the share ``balance``."""
+    of_prior, of_posterior = categorical_kl(posterior.detach(), prior), categorical_kl(posterior, prior.detach())
+    return balance * of_prior + (1 - balance) * of_posterior
+
+
 class UniformNoise:
     """Random numbers in [0, 1) on the device of the networks, which does not decide them."""
 

@@ -159,7 +159,7 @@ class CellDecoder(nn.Module):
         widths = [inputs, *[config.picture_units] * config.picture_layers]
         blocks = (Dense(before, config.picture_units) for before in widths[:-1])
         self.layers = nn.Sequential(*blocks, output_layer(widths[-1], spec.shape[0] * spec.shape[1] * count))
-        self._agent_weight = config.moving_weight
+        self._agent_weight = config.agent_cell_weight
 
     def forward(self, features: Tensor) -> Tensor:
         """(N, D) features to logits (N, S, K)."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from skipper.agents.director.config import DirectorConfig
-from skipper.agents.director.layers import UniformNoise, mode_one_hot
+from skipper.agents.director.layers import UniformNoise, mode_one_hot, sample_one_hot
 from skipper.agents.director.network import DirectorNetwork
 from skipper.agents.director.pictures import palette_of
 from skipper.agents.director.world_model import State
@@ -25,7 +25,7 @@ class Memory(NamedTuple):
     stoch: Tensor  # (B, S * C)
     action: Tensor  # (B, A) one-hot, the last one
     goal: Tensor  # (B, D)
-    age: Tensor  # (B,) int64, steps since the goal was set
+    age: Tensor  # (B,) int64, decisions so far; a new goal is set every skill_duration of them
 
 
 class Goals(NamedTuple):
@@ -123,8 +123,7 @@ class DirectorPolicy:
     ) -> Array:
         """(B,) the most likely actions, with what was done here before made less likely; or samples."""
         if not greedy:
-            passed = (probabilities.cumsum(-1) <= uniform).sum(-1).clamp(max=self.spec.actions - 1)
-            return passed.cpu().numpy()
+            return sample_one_hot(probabilities, uniform[:, 0]).argmax(-1).cpu().numpy()
         likely = probabilities.cpu().numpy()
         if aid is None:
             return likely.argmax(-1)
@@ -156,7 +155,7 @@ class DirectorActor:
 
     def act(self, timestep: TimeStep) -> Decision:
         """The action, with the goal that it leads to."""
-        if timestep.first.all():
+        if timestep.first.all():  # other episodes than before: no goal is left over from them
             self.policy.memory = None
         count = sum(self.policy.network.random_numbers)
         uniform = self._noise.draw(len(timestep.first), count)

@@ -15,7 +15,7 @@ from skipper.agents.director.config import WorldModelConfig
 from skipper.agents.director.layers import (
     NORM_EPSILON,
     Dense,
-    categorical_kl,
+    balanced_kl,
     mlp,
     mode_one_hot,
     output_layer,
@@ -188,9 +188,7 @@ class WorldModel(nn.Module):
         state, posterior = self.dynamics.observe(self.embed(batch.classes), batch.action, uniform)
         prior, features = self.dynamics.prior(state.deter), state.features
         # Divergence, of which prior and posterior get their shares of the gradient.
-        balance = self.config.kl_balance
-        kl = balance * categorical_kl(posterior.detach(), prior).sum(-1)
-        kl = kl + (1 - balance) * categorical_kl(posterior, prior.detach()).sum(-1)  # (T, B)
+        kl = balanced_kl(posterior, prior, self.config.kl_balance).sum(-1)  # (T, B)
         scale = self.config.kl_scale or self.kl_scale(kl.detach().mean())
         # Predictions of pictures, rewards and continuation.
         flat = features.flatten(0, 1)

@@ -4,6 +4,7 @@ from torch.nn import functional
 
 from skipper.agents.director.layers import (
     Dense,
+    balanced_kl,
     categorical_kl,
     mlp,
     mode_one_hot,
@@ -106,12 +107,9 @@ def test_straight_through_gradients_are_those_of_the_probabilities():
 
 
 def test_prior_and_posterior_get_their_shares_of_the_divergence():
-    config, _ = small()
     posterior = torch.tensor([[0.3, -0.2, 0.9]], requires_grad=True)
     prior = torch.tensor([[-0.4, 0.1, 0.2]], requires_grad=True)
-    balance = config.model.kl_balance
-    kl = balance * categorical_kl(posterior.detach(), prior) + (1 - balance) * categorical_kl(posterior, prior.detach())
-    balanced = torch.autograd.grad(kl.sum(), (posterior, prior))
+    balanced = torch.autograd.grad(balanced_kl(posterior, prior, 0.8).sum(), (posterior, prior))
     whole = torch.autograd.grad(categorical_kl(posterior, prior).sum(), (posterior, prior))
     torch.testing.assert_close(balanced[0], 0.2 * whole[0])
     torch.testing.assert_close(balanced[1], 0.8 * whole[1])
@@ -177,7 +175,7 @@ def test_the_recurrent_cell_by_hand():
 
 def test_cells_that_show_the_agent_weigh_more():
     config, spec = small()
-    heavy, _ = small(model={"moving_weight": 10.0})
+    heavy, _ = small(model={"agent_cell_weight": 10.0})
     light_model, heavy_model = network(config, spec).world_model, network(heavy, spec).world_model
     features, classes = (
         torch.zeros(1, light_model.reward[0].linear.in_features),
