@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.director.accuracy import cell_accuracy, to_tensors
+from skipper.agents.director.accuracy import cell_accuracy
 from skipper.agents.director.agent import DirectorAgent
 from skipper.agents.director.layers import UniformNoise
+from skipper.agents.director.world_model import to_tensors
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks

@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from skipper.agents import optimizer
-from skipper.agents.director.accuracy import to_tensors
 from skipper.agents.director.agent import DirectorAgent
+from skipper.agents.director.world_model import to_tensors
 from skipper.agents.hindsight import UpdateBatch
 from skipper.agents.leap.update import LeapUpdater
 from skipper.agents.learning_core import LearningCore
@@ -109,7 +109,7 @@ def test_an_update_of_an_agent_with_targets(agent, unchecked):
     assert watch.left == []
 
 
-def test_an_update_of_modelfree(unchecked):
+def test_the_network_and_the_step_of_modelfree(unchecked):
     config, spec, learner = with_experience("modelfree")
     batch = learner.core.sample(learner._sampler)
     core = LearningCore(config, spec, lambda: ValueNetwork(config.network, spec))

@@ -1,25 +1,11 @@
 """How well the world model knows where the agent is: seen, and imagined without looking."""
 
-import torch
-from torch.nn import functional
-
 from skipper.agents.director.layers import UniformNoise
-from skipper.agents.director.pictures import palette_of
-from skipper.agents.director.world_model import Sequences, WorldModel
+from skipper.agents.director.world_model import WorldModel, to_tensors
 from skipper.replay import sequences as replay
 from skipper.types import EnvironmentSpec, scene_of
 
 OBSERVED = 5  # states that the model sees before it imagines
-
-
-def to_tensors(drawn: replay.Sequences, spec: EnvironmentSpec, device: str) -> Sequences:
-    """B sequences of T states as tensors, time first."""
-    B, T = drawn.reward.shape  # noqa: N806
-    classes = palette_of(spec).classes(drawn.observation.reshape(B * T, *spec.shape))
-    columns = (classes.reshape(B, T, *classes.shape[1:]), drawn.action, drawn.reward, drawn.terminal)
-    moved = [torch.from_numpy(column).to(device).transpose(0, 1).contiguous() for column in columns]
-    action = functional.one_hot(moved[1], spec.actions).float()
-    return Sequences(moved[0], action, moved[2].float(), moved[3].float())
 
 
 def cell_accuracy(

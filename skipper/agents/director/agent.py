@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from skipper.agents.director.accuracy import cell_accuracy, to_tensors
+from skipper.agents.director.accuracy import cell_accuracy
 from skipper.agents.director.config import DirectorConfig
 from skipper.agents.director.layers import UniformNoise
 from skipper.agents.director.network import DirectorNetwork
 from skipper.agents.director.policy import DirectorActor, DirectorPolicy
 from skipper.agents.director.update import DirectorUpdater
+from skipper.agents.director.world_model import to_tensors
 from skipper.agents.learning_core import module_state, named_rng
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.episodes import EpisodeBuilder

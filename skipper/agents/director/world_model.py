@@ -24,7 +24,8 @@ from skipper.agents.director.layers import (
     symexp,
     symlog,
 )
-from skipper.agents.director.pictures import CellDecoder, CellEncoder, PixelDecoder, PixelEncoder
+from skipper.agents.director.pictures import CellDecoder, CellEncoder, PixelDecoder, PixelEncoder, palette_of
+from skipper.replay import sequences as replay
 from skipper.types import EnvironmentSpec
 
 KL_SCALES = (1e-5, 1.0)
@@ -37,6 +38,16 @@ class Sequences(NamedTuple):
     action: Tensor  # (T, B, A) one-hot, the first one is ignored
     reward: Tensor  # (T, B)
     terminal: Tensor  # (T, B), 1 where the episode has ended
+
+
+def to_tensors(drawn: replay.Sequences, spec: EnvironmentSpec, device: str) -> Sequences:
+    """B sequences of T states as tensors, time first."""
+    B, T = drawn.reward.shape  # noqa: N806
+    classes = palette_of(spec).classes(drawn.observation.reshape(B * T, *spec.shape))
+    columns = (classes.reshape(B, T, *classes.shape[1:]), drawn.action, drawn.reward, drawn.terminal)
+    moved = [torch.from_numpy(column).to(device).transpose(0, 1).contiguous() for column in columns]
+    action = functional.one_hot(moved[1], spec.actions).float()
+    return Sequences(moved[0], action, moved[2].float(), moved[3].float())
 
 
 class State(NamedTuple):

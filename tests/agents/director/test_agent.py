@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from skipper.agents.director.accuracy import to_tensors
 from skipper.agents.director.agent import DirectorAgent
 from skipper.agents.director.policy import DirectorActor
+from skipper.agents.director.world_model import to_tensors
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
