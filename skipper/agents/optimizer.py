@@ -16,6 +16,7 @@ from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999  # Adam's betas
+LANES = 16  # sums that a kernel keeps side by side
 
 
 class NotFiniteError(RuntimeError):
@@ -98,14 +99,25 @@ def _adam(weights, gradient, mean, square, settings):
 
 
 @kernel
+def _squared_surprise(slope, square, settings):
+    """Square of one entry of a gradient over the square that Adam expects once it has learned from it."""
+    _, correction, epsilon, clip = settings
+    keep_square, slope = np.float32(SQUARE_DECAY), min(max(slope, -clip), clip)
+    expected = (keep_square * square + (np.float32(1.0) - keep_square) * slope * slope) / correction
+    return slope * slope / max(expected, epsilon * epsilon)
+
+
+@kernel
 def _surprise(gradient, square, settings):
     """Root mean square of a gradient that is about to be learned from, each entry over the size that Adam expects."""
-    _, correction, epsilon, clip = settings
-    keep_square, total = np.float32(SQUARE_DECAY), 0.0
-    for index in range(len(gradient)):
-        slope = min(max(gradient[index], -clip), clip)
-        expected = (keep_square * square[index] + (np.float32(1.0) - keep_square) * slope * slope) / correction
-        total += slope * slope / max(expected, epsilon * epsilon)
+    # Independent sums: a single one would make every addition wait for the one before it.
+    sums, whole = np.zeros(LANES), len(gradient) // LANES * LANES
+    for begin in range(0, whole, LANES):
+        for lane in range(LANES):
+            sums[lane] += _squared_surprise(gradient[begin + lane], square[begin + lane], settings)
+    total = sums.sum()
+    for index in range(whole, len(gradient)):
+        total += _squared_surprise(gradient[index], square[index], settings)
     return np.sqrt(total / len(gradient))
 
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from skipper.agents.optimizer import NotFiniteError, Optimizer
+from skipper.agents.optimizer import NotFiniteError, Optimizer, _surprise
 from skipper.config import LearningConfig
 from skipper.nets.layers import seeded_initialisation
 
@@ -93,3 +93,15 @@ def test_surprising_gradients_move_a_parameter_less():
     assert surprise > 3.0
     assert limited == pytest.approx(free / surprise, rel=1e-3)
     assert moved(2.0, sudden)[-1] == pytest.approx(2.0 * free / surprise, rel=1e-3)
+
+
+@pytest.mark.parametrize("count", [1, 16, 37])
+def test_surprise_is_that_of_a_plain_sum(count):
+    rng = np.random.default_rng(count)
+    gradient, square = rng.normal(size=count).astype(np.float32), rng.random(count).astype(np.float32)
+    correction, epsilon, clip = 0.5, 1e-7, 1.5
+    slope = gradient.clip(-clip, clip)
+    expected = (0.999 * square + 0.001 * slope**2) / correction
+    settings = tuple(map(np.float32, (1e-3, correction, epsilon, clip)))
+    found = _surprise(gradient, square, settings)
+    assert found == pytest.approx(np.sqrt((slope**2 / expected).mean()), rel=1e-5)
