@@ -39,6 +39,7 @@ OPTIONAL = (
     ("symmetries", "learning", "symmetries"),
     ("examples", "network", "scaled_start"),
     ("examples", "generator", "flat_description"),
+    ("examples", "model", "balanced_cells"),
 )
 
 

@@ -38,6 +38,27 @@ class Colours(nn.Module):
         return functional.embedding(classes, self.table)
 
 
+class BalancedClasses(nn.Module):
+    """Classes of cells as one-hot vectors, centred, in units of their standard deviation: rare classes stand out."""
+
+    table: Tensor
+
+    def __init__(self, spec: EnvironmentSpec) -> None:
+        super().__init__()
+        palette = palette_of(spec)
+        count = len(palette.colours)
+        if spec.examples is None:  # an agent that plays with saved weights: the table is one of them
+            self.register_buffer("table", torch.zeros(count, count))
+            return
+        seen = torch.from_numpy(palette.classes(spec.examples)).flatten()
+        share = (torch.bincount(seen, minlength=count) / len(seen)).clamp(min=1 / len(seen))  # (K,)
+        self.register_buffer("table", (torch.eye(count) - share) / share.sqrt())
+
+    def forward(self, classes: Tensor) -> Tensor:
+        """(N, W, H) to (N, W, H, K)."""
+        return functional.embedding(classes, self.table)
+
+
 class ChannelNorm(nn.LayerNorm):
     """Layer normalisation over the channels of each pixel."""
 
@@ -139,14 +160,15 @@ class CellEncoder(nn.Module):
 
     def __init__(self, config: WorldModelConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
-        self.colours = Colours(palette_of(spec))
-        widths = [3 * spec.shape[0] * spec.shape[1], *[config.picture_units] * config.picture_layers]
+        self.cells = BalancedClasses(spec) if config.balanced_cells else Colours(palette_of(spec))
+        channels = self.cells.table.shape[1]
+        widths = [channels * spec.shape[0] * spec.shape[1], *[config.picture_units] * config.picture_layers]
         self.layers = nn.Sequential(*(Dense(before, config.picture_units) for before in widths[:-1]))
         self.width = widths[-1]
 
     def forward(self, classes: Tensor) -> Tensor:
         """(N, W, H) classes to embeddings (N, E)."""
-        return self.layers(self.colours(classes).flatten(1))
+        return self.layers(self.cells(classes).flatten(1))
 
 
 class CellDecoder(nn.Module):

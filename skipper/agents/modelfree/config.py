@@ -39,6 +39,8 @@ ADDED: Table = {
             "steps_per_update": 9.0,
             "target_update_every": 2_400,
             "learning_rate": 5e-4,
+            "warmup_updates": 500,
+            "update_clip": 1.0,
             "task_discount": 0.95,
             "return_bound": True,
             "act_with_target_network": True,
