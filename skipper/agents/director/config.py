@@ -26,7 +26,7 @@ class WorldModelConfig:
     picture_depth: int = 64
     """Channels of the first convolution for pixels; each further one has twice as many."""
     balanced_cells: bool = False
-    """Show cells as classes that all count the same however few cells have them, instead of as colours: the agent is one
+    """Show cells as classes that count the same however few cells have them, instead of as colours: the agent is one
     cell of many, and of almost the colour of lava. Not in the paper; no effect with pixels."""
     agent_cell_weight: float = 1.0
     """Weight of the losses of cells that show the agent, which is one cell among many. Not in the paper; no effect

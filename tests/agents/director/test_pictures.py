@@ -1,7 +1,7 @@
 import torch
 
-from tests.agents.director.director_fixtures import network, small
 from skipper.agents.director.pictures import BalancedClasses
+from tests.agents.director.director_fixtures import network, small
 
 
 def test_balanced_classes_have_mean_0_and_variance_1_in_the_examples():
