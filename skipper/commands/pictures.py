@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skipper.envs.registry import find_family
 from skipper.experiments.define import EVALUATION_SEED, Training
 from skipper.experiments.results import FIGURES
 from skipper.training.load import load
@@ -27,8 +28,8 @@ def draw_pictures(trainings: Sequence[Training], root: Path) -> list[Path]:
     drawn = draw_supports(PROBABILITIES, DISCOUNT, folder / "pictures-support-override")
     for training in trainings:
         loaded = load(training.folder(root), EVALUATION_SEED, explain=True)
-        hardest = [str(level) for level in getattr(loaded.config.world, "difficulties", ())][-1:]
-        shown = gallery(training.name, loaded, hardest[0] if hardest else None, TASKS, seed=EVALUATION_SEED)
+        hardest = find_family(loaded.config.env).evaluation_names(loaded.config.world)[-1]
+        shown = gallery(training.name, loaded, hardest, TASKS, seed=EVALUATION_SEED)
         director = training.agent == "director"
         moments = {"director" if director else "proxy-problem": (0, 0)}
         if not director and (found := find_delusion(shown)):

@@ -90,8 +90,8 @@ def _settle(run: Progress, status: Status, root: Path, display: Display) -> None
     seconds = time.monotonic() - run.began
     run.seconds += seconds
     finished = run.work.finished(root)
-    # A run that was interrupted, or that got further before it failed, has not failed in a row.
-    run.tries = 1 if run.done > run.done_before else run.tries + 1
+    # Only tries in a row without saved progress count: nodes may be lost again and again.
+    run.tries = 1 if run.work.done(root) > run.done_before else run.tries + 1
     run.error = "" if finished else status.error or f"ended early, with exit code {status.code}"
     run.state = "finished" if finished else "failed" if run.tries >= TRIES else "waiting"
     outcome = {"finished": "finished", "waiting": "to be tried again", "failed": "failed"}[run.state]
