@@ -22,6 +22,7 @@ Records = Sequence[Mapping[str, Any]]  # evaluations of one run over training
 Curves = Mapping[str, Sequence[Records]]  # by label, one for every seed
 Success = Mapping[str, Mapping[str, Array]]  # (seeds,) by label and set of tasks
 SUFFIXES = (".png", ".svg")
+ASIDE = 0.09  # between the points of two series at the same number of tasks
 # Distinct lightness as well as hue, after Okabe and Ito.
 COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
 LINES = ("-", "--", "-.", ":", (0, (6, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 4)))
@@ -132,10 +133,11 @@ def draw_against_tasks(
     """Final success against the number of training tasks; ``points`` are (seeds,) by label, number and set."""
     figure, panels = _panels(names, set_kind)
     numbers = list(dict.fromkeys(number for series in points.values() for number in series))
-    for label, style in styles(list(points)).items():
+    for index, (label, style) in enumerate(styles(list(points)).items()):
+        shift = ASIDE * (index - (len(points) - 1) / 2)  # so that intervals do not hide each other
         for axes, name in zip(panels, names, strict=True):
             known = {number: sets[name] for number, sets in points[label].items() if name in sets}
-            spots = [numbers.index(number) for number in known]
+            spots = [numbers.index(number) + shift for number in known]
             found = [seed_interval(values) for values in known.values()]
             axes.errorbar(
                 spots,
@@ -199,7 +201,7 @@ def draw_suppression(curves: Curves, path: Path) -> list[Path]:
                 _line(axes, steps, values, which, style._replace(line=line))
     for axes, title in zip(panels, ("success, training tasks", *DELUSIONS), strict=True):
         axes.set_title(title, fontsize=10)
-        axes.set_ylim(bottom=-0.03)
+        axes.set_ylim(-0.03, None if "error" in title else 1.03)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
         _over_training(axes)

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,7 +105,7 @@ def make_runs(works: Sequence[Work], out: Path, address: str | None) -> Sequence
     from skipper.training.run import Stop
 
     pool, stop = open_pool(out, address), Stop()
-    with LiveTable(pool.slots()) as table, stop.listening():
+    with closing(pool), LiveTable(pool.slots()) as table, stop.listening():
         runs = execute(works, out, pool, table, stop)
     if stop.asked:
         print("saved; the same command continues")

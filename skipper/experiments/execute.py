@@ -12,6 +12,7 @@ from skipper.experiments.pool import Pool, Status
 from skipper.training.run import Stop
 
 TRIES = 3  # in a row without progress
+PAUSE = 10.0  # seconds before the second of them, twice as many before the third: a lost process may hold its folder
 POLL = 1.0  # seconds
 HISTORY = "history.jsonl"  # every try of every run, in the output folder
 
@@ -28,6 +29,7 @@ class Progress:
     done_before: int = 0  # when its present try began
     began: float = 0.0
     tries: int = 0  # since it last got further
+    paused_until: float = 0.0
     node: str = ""
     error: str = ""
     seconds: float = 0.0  # of all its tries
@@ -78,7 +80,7 @@ def _start(runs: dict[str, Progress], root: Path, pool: Pool) -> None:
     for run in runs.values():
         needs = run.work.needs
         ready = needs is None or (runs[needs.name].state if needs.name in runs else "finished") == "finished"
-        if room > 0 and ready and run.state == "waiting":
+        if room > 0 and ready and run.state == "waiting" and time.monotonic() >= run.paused_until:
             run.state, run.began = "running", time.monotonic()
             run.done = run.done_before = run.work.done(root)
             pool.start(run.work, avoid=run.node if run.tries else "")
@@ -92,6 +94,7 @@ def _settle(run: Progress, status: Status, root: Path, display: Display) -> None
     finished = run.work.finished(root)
     # Only tries in a row without saved progress count: nodes may be lost again and again.
     run.tries = 1 if run.work.done(root) > run.done_before else run.tries + 1
+    run.paused_until = time.monotonic() + PAUSE * (run.tries - 1)
     run.error = "" if finished else status.error or f"ended early, with exit code {status.code}"
     run.state = "finished" if finished else "failed" if run.tries >= TRIES else "waiting"
     outcome = {"finished": "finished", "waiting": "to be tried again", "failed": "failed"}[run.state]

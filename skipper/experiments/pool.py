@@ -43,6 +43,9 @@ class Pool(Protocol):
     def stop(self) -> None:
         """Let all runs save their state and end."""
 
+    def close(self) -> None:
+        """Leave nothing behind."""
+
 
 class Command:
     """A ``skipper`` command in a process of its own, which saves and ends when this process dies."""
@@ -117,6 +120,10 @@ class LocalPool:
         for command in self.running.values():
             command.stop()
         self.running = {}
+
+    def close(self) -> None:
+        """End what is still running."""
+        self.stop()
 
 
 def wait_until(ready: Callable[[], bool], seconds: float) -> None:

@@ -111,6 +111,7 @@ class RayPool:
         if shared:
             self._token.touch()
         self._actors: dict[Work, Any] = {}
+        self._nodes: dict[Work, str] = {}  # where each run was last seen
         self._polls: dict[Any, Work] = {}  # reports that are under way
 
     def slots(self) -> int:
@@ -139,23 +140,23 @@ class RayPool:
             try:
                 found.append(self._take(work, ray.get(reference)))
             except RayError as error:
-                del self._actors[work]
-                found.append(
-                    Status(work, work.done(self._root), "", LOST, f"its node was lost ({type(error).__name__})")
-                )
+                ray.kill(self._actors.pop(work))  # it may still be there, and nobody hears it
+                reason = f"lost with its node ({type(error).__name__})"
+                found.append(Status(work, work.done(self._root), self._nodes.get(work, ""), LOST, reason))
         return found
 
     def stop(self) -> None:
         """Let all runs save their state and end, and take what they saved."""
-        asked = {actor.stop.remote(): work for work, actor in self._actors.items()}
+        # Reports that are under way come first: their files are not sent again.
+        asked = self._polls | {actor.stop.remote(): work for work, actor in self._actors.items()}
         ready, _ = ray.wait(list(asked), num_returns=len(asked), timeout=PATIENCE) if asked else ([], [])
-        for reference in ready:
+        for reference, work in asked.items():
             try:
-                self._receive(asked[reference], ray.get(reference))
+                if reference in ready:
+                    self._receive(work, ray.get(reference))
             except RayError:
                 continue  # the node is lost, and what it saved before is here
         self._actors, self._polls = {}, {}
-        self.close()
 
     def close(self) -> None:
         """Leave the cluster."""
@@ -167,6 +168,7 @@ class RayPool:
 
     def _take(self, work: Work, update: Update) -> Status:
         """Keep what a node sent; ask it again unless its run has ended."""
+        self._nodes[work] = update.node
         self._receive(work, update)
         if update.code is not None:
             ray.kill(self._actors.pop(work))

@@ -3,6 +3,7 @@ import pytest
 
 from skipper.analysis import paper_figures
 from skipper.analysis.paper_figures import (
+    ASIDE,
     draw_against_tasks,
     draw_bars,
     draw_curves,
@@ -56,7 +57,10 @@ def test_success_against_numbers_of_tasks(drawn, tmp_path):
     draw_against_tasks(points, SETS[1:], tmp_path / "figure", "difficulty")
     axes = drawn[0].axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "inf"]
-    assert [line.get_ydata().tolist() for line in axes.get_lines() if line.get_label() == "_child0"] == [[0.5, 0.5]]
+    drawn_points = [container.lines[0].get_xydata().tolist() for container in axes.containers]
+    aside = ASIDE / 2
+    assert np.allclose(drawn_points[0], [[-aside, 0.5], [1 - aside, 0.5]])
+    assert np.allclose(drawn_points[1], [[aside, 0.5]])
 
 
 def test_bars_have_hatches_and_leave_room_for_what_is_missing(drawn, tmp_path):

@@ -18,6 +18,11 @@ def training(seed: int, **settings) -> Training:
     return Training("modelfree", "debug", seed, (("tasks", 2), *COMMON.items(), *settings.items()))
 
 
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr("skipper.experiments.execute.PAUSE", 0.0)
+
+
 class Lines:
     """A display that keeps what it is told."""
 
