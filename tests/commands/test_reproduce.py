@@ -82,6 +82,7 @@ def test_what_is_there_is_reported_and_not_made_again(monkeypatch, capsys, tmp_p
 
 
 def test_failed_runs_are_named_at_the_end(monkeypatch, tmp_path):
+    monkeypatch.setattr("skipper.experiments.execute.PAUSE", 0.0)
     monkeypatch.setattr("skipper.experiments.pool.Command.__init__", lambda command, work, root: None)
     monkeypatch.setattr("skipper.experiments.pool.Command.code", lambda command: 1)
     monkeypatch.setattr("skipper.experiments.pool.Command.error", lambda command: "one\nthe disk is full")
