@@ -17,6 +17,8 @@ from skipper.commands.evaluate import Evaluate
 from skipper.commands.markdown_table import Table
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
+from skipper.commands.report import Report
+from skipper.commands.reproduce import Reproduce
 from skipper.commands.train import Train
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
@@ -85,6 +87,8 @@ def commands(base: RunConfig, family: Family) -> Any:
         | Annotated[Compare, command("compare")]
         | Annotated[Table, command("table")]
         | Annotated[Plot, command("plot")]
+        | Annotated[Reproduce, command("reproduce")]
+        | Annotated[Report, command("report")]
         | Annotated[Demo, command("demo")]
         | Annotated[Bench, command("bench")]
     )

@@ -13,12 +13,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Slow files first, so that no worker begins one of them while the others are already done.
 SLOW = (
+    "experiments/test_ray_pool.py",
     "test_resume.py",
     "test_learning_skipper.py",
     "agents/skipper/test_update_process.py",
     "test_learning.py",
     "test_cli.py",
     "viewer/test_page.py",
+    "experiments/test_execute.py",
     "training/test_run.py",
 )
 

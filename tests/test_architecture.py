@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "skipper"
 
 # From the top layer to the bottom; packages of one layer do not import each other.
 FLOORS = (
+    {"__main__"},
     {"cli"},
     {"commands"},
     {"experiments", "viewer", "benchmarks"},
@@ -25,9 +26,9 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # library -> the only modules that may import it
 CONFINED = {
-    "matplotlib": {"analysis/plots.py"},
+    "matplotlib": {"analysis/plots.py", "analysis/paper_figures.py"},
     "tyro": {"cli.py", *(path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "commands").glob("*.py"))},
-    "ray": {"experiments/execute.py"},
+    "ray": {"experiments/ray_pool.py"},
     "numba": {"runtime/jit.py"},
     "pickle": {"agents/update_process.py"},  # between a process and the one that it started itself; never from a file
     "random": {"benchmarks/plain.py", "benchmarks/world.py"},  # each with a Random of its own

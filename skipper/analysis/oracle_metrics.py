@@ -24,6 +24,7 @@ TASKS = 16  # tasks that edges, walks and the generator are measured on
 
 
 PlanningPolicy = SkipperPolicy | LeapPolicy
+PLANNING_ACTORS = (SkipperActor, LeapActor)  # agents that can be measured
 
 
 def mean(values: Array) -> float | None:

@@ -1,4 +1,4 @@
-"""Figures. The only module that imports the plotting library."""
+"""Figures of tasks, plans and single runs; ``paper_figures`` has those of whole experiments."""
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
@@ -110,7 +110,7 @@ def _plan_picture(axes: Sequence[Axes], episode: Mapping[str, Any], step: int) -
 
 def _draw_plan(axes: Axes, episode: Mapping[str, Any], plan: Mapping[str, Any], spots: Spots) -> None:
     """Vertices or subgoals, edges where there is a graph, and the route; delusions in another colour and shape."""
-    cells, possible = plan["cells"], _possible(episode, plan)
+    cells, possible = plan["cells"], possible_paths(episode, plan)
     if "status" in plan:
         _draw_edges(axes, plan, possible, spots)
     x, y = spots(cells)
@@ -145,7 +145,7 @@ def _plan_at(episode: Mapping[str, Any], step: int) -> Mapping[str, Any] | None:
     return plan
 
 
-def _possible(episode: Mapping[str, Any], plan: Mapping[str, Any]) -> Array:
+def possible_paths(episode: Mapping[str, Any], plan: Mapping[str, Any]) -> Array:
     """(N, N) bool, whether there is a path between two states of a plan; True without ground truth."""
     count = len(plan["cells"])
     if "truth" not in episode:

@@ -15,7 +15,7 @@ REQUIRED = ("agent", "env", "split", "evaluation_seed")  # what a file must say 
 # Settings that all runs of one side share; seeds and weights may differ.
 SETTINGS = (
     *("agent", "env", "world", "tasks", "steps", "settings", "split", "episodes"),
-    *("revisit_penalty", "ensemble", "replan"),
+    *("revisit_penalty", "ensemble", "replan", "planning"),
 )
 
 

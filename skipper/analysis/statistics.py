@@ -195,6 +195,16 @@ def mcnemar(first: Array, second: Array) -> McNemar:
     return McNemar(only_first, only_second, p)
 
 
+def seed_interval(values: Array) -> tuple[Array, Array]:
+    """Mean over the first axis, the seeds, and half the width of its 95% t-interval; 0 with one seed."""
+    seeds = len(values)
+    mean = np.asarray(values.mean(0))
+    if seeds < 2:
+        return mean, np.zeros_like(mean)
+    error = values.std(0, ddof=1) / math.sqrt(seeds)
+    return mean, np.asarray(float(stats.t.isf(ALPHA / 2, seeds - 1)) * error)
+
+
 def iqm(success: Array) -> Array:
     """Interquartile mean over runs and sets (..., runs, sets), the mean of the middle half (Agarwal et al. 2021)."""
     values = success.reshape(*success.shape[:-2], -1)  # (..., runs * sets)

@@ -4,7 +4,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from skipper.agents.leap.config import LeapConfig
 from skipper.agents.target_learner import TargetLearner
@@ -12,8 +14,12 @@ from skipper.agents.update_process import UpdaterProcess
 from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.update import matmul_gflops, training_loop
 from skipper.config import RunConfig
+from skipper.envs.registry import find_family
 from skipper.runtime.threads import configure_threads, peak_memory_mb
+from skipper.training.evaluate import play
+from skipper.training.loop import Loop
 
+EPISODES = 20  # of an evaluation, played together
 WARM_UP = 2_000  # environment steps before the first update that counts
 
 
@@ -37,15 +43,44 @@ class Stopwatch:
         setattr(owner, method, timed)
 
 
-def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
-    """Environment steps, updates and pairs per second over ``seconds``, shares of time, and peak memory."""
+def warm_loop(config: RunConfig) -> Loop:
+    """The loop of a run that has made its first updates; of LEAP in its second stage."""
     configure_threads(config.network_threads)
-    if isinstance(config, LeapConfig):  # measured is the second stage
+    if isinstance(config, LeapConfig):
         config = replace(config, learning=replace(config.learning, generator_steps=WARM_UP))
     loop = training_loop(config, learning_starts=WARM_UP)
-    learner, envs = loop.learner, loop.envs
     while loop.step < WARM_UP + 20 * config.learning.steps_per_update:
         loop.advance()
+    return loop
+
+
+class Speed(NamedTuple):
+    """What decides how long a run takes."""
+
+    steps: float  # of the environment per second, in training
+    episodes: float  # per second, of an evaluation with the first weights
+
+
+def training_speed(config: RunConfig, seconds: float) -> Speed:
+    """Speed of training and of evaluation, each measured over ``seconds`` or a little more."""
+    loop = warm_loop(config)
+    before, begin = loop.step, perf_counter()
+    while perf_counter() < begin + seconds:
+        loop.advance()
+    steps = (loop.step - before) / (perf_counter() - begin)
+    family = find_family(config.env)
+    tasks = family.evaluation_tasks(config.world, family.evaluation_names(config.world)[0], EPISODES, config.seed)
+    played, begin = 0, perf_counter()
+    while perf_counter() < begin + seconds:
+        play(loop.learner.evaluator(np.random.default_rng(config.seed)), family, tasks, config.seed)
+        played += EPISODES
+    return Speed(steps, played / (perf_counter() - begin))
+
+
+def bench_train(config: RunConfig, seconds: float) -> dict[str, Any]:
+    """Environment steps, updates and pairs per second over ``seconds``, shares of time, and peak memory."""
+    loop = warm_loop(config)
+    learner, envs = loop.learner, loop.envs
     watch = Stopwatch()
     watch.watch(learner, "act", "acting")
     watch.watch(envs, "step", "environments")

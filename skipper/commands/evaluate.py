@@ -22,13 +22,19 @@ from skipper.commands.options import (
 )
 from skipper.commands.tables import results_table
 from skipper.config import FIRST_REPORTED_SEED, EvaluationConfig, Replan
-from skipper.envs.registry import DEFAULT_FAMILY, TaskSet, find_family
+from skipper.envs.registry import DEFAULT_FAMILY, Family, TaskSet, find_family
 from skipper.schema import content_hash, to_dict
 from skipper.training.evaluate import TRAINING, Episodes, summarise
-from skipper.training.load import load
-from skipper.training.run_folder import read_config, weights_identity
+from skipper.training.load import LoadedAgent, load
+from skipper.training.run_folder import kept_steps, read_config, weights_identity
+from skipper.training.state_file import write_atomically
 
 SEEDS_NOTE = f"seeds 0 to {FIRST_REPORTED_SEED - 1} are for tuning; report from {FIRST_REPORTED_SEED} up"
+
+
+# Options that change how a trained agent decides.
+PLANNING = ("oracle_parts", "checkpoints", "max_vertices", "prune_vertices")
+DECISIONS = ("revisit_penalty", "ensemble", "replan", *PLANNING)
 
 
 class Played(NamedTuple):
@@ -36,6 +42,7 @@ class Played(NamedTuple):
 
     about: dict[str, Any]  # agent and environment; of a run also seed, steps, weights and decision-time aids
     sets: dict[str, Episodes]
+    more: dict[str, Any] = {}  # learning curve and comparison with ground truth, where asked for
 
 
 @dataclass(frozen=True)
@@ -66,11 +73,26 @@ class Evaluate:
     replan: Replan | None = None
     """When an agent plans: on a "trigger", which is a checkpoint reached or a timeout, or at every "step". By default
     as the run has it."""
+    oracle_parts: tuple[str, ...] | None = None
+    """Parts of an agent that plans which ground truth replaces, such as "edges" (oracle plan) and "policy" (oracle
+    policy); by default as the run has it."""
+    checkpoints: int | None = None
+    """Checkpoints that Skipper imagines for a plan; by default as the run has it."""
+    max_vertices: int | None = None
+    """Vertices that Skipper's pruning keeps; by default as the run has it."""
+    prune_vertices: bool | None = None
+    """Whether Skipper prunes vertices; by default as the run has it."""
     step: int | None = None
     """Play with the weights of the evaluation at this step, of a run that keeps them (--keep-weights); by default with
     the newest."""
     training: bool = False
     """Also play the tasks that the run was trained on, each once."""
+    curve: int = 0
+    """Also play this many tasks of every set with the weights of every evaluation that the run keeps (--keep-weights):
+    a learning curve, the field "curve" of the JSON object."""
+    truth: bool = False
+    """Also compare an agent that plans with ground truth, as "skipper diagnose" does: the field "truth" of the JSON
+    object and of the records of its curve."""
     episodes: int = 1000
     """Tasks per evaluation set."""
     split: SplitOption = "evaluation"
@@ -79,25 +101,36 @@ class Evaluate:
     json: bool = False
     """Print one JSON object instead of the table: what was played, and for every evaluation set the results with one
     letter per task: s success, d death, t timeout."""
+    out: Path | None = None
+    """Write the JSON object to this file instead of printing it."""
     world: WorldOptions = field(default_factory=default_world)
 
     def run(self) -> None:
-        """Print the table or the object."""
+        """Print the table or the object, or write the object."""
         if self.run_folder is None and self.agent is None:
             raise ValueError(f"name an agent: either a run folder, or --agent {' or '.join(BASELINES)}")
+        if not self.json and (self.curve or self.truth or self.out):
+            raise ValueError("--curve, --truth and --out need --json")
         played = self._baseline(str(self.agent)) if self.run_folder is None else self._trained(self.run_folder)
         if self.json:
-            print(json.dumps(self._object(played), indent=2))
+            self._write(json.dumps(self._object(played), indent=2))
             return
         console, about = Console(), played.about
         console.print(results_table({about["agent"]: summaries(played.sets)}, find_family(about["env"]).set_kind))
         if self.split == "evaluation" and min(self.seed, about.get("seed", self.seed)) < FIRST_REPORTED_SEED:
             console.print(SEEDS_NOTE, highlight=False)
 
+    def _write(self, text: str) -> None:
+        if self.out is None:
+            print(text)
+            return
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.out, lambda temporary: temporary.write_text(text + "\n", encoding="utf-8"))
+
     def _object(self, played: Played) -> dict[str, Any]:
         """What --json prints; ``skipper compare`` reads it."""
         tasks = {"split": self.split, "evaluation_seed": self.seed, "episodes": self.episodes}
-        return {
+        return played.more | {
             "about": played.about | tasks,
             "sets": {
                 name: summarise(episodes)._asdict() | {"outcomes": episodes.outcomes}
@@ -108,6 +141,8 @@ class Evaluate:
     def _baseline(self, agent: str) -> Played:
         if self.training or self._settings() or self.step is not None:
             raise ValueError("--training, --step, --revisit-penalty, --ensemble and --replan need the folder of a run")
+        if self.curve or self.truth:
+            raise ValueError("--curve and --truth need the folder of a run")
         env = self.env or DEFAULT_FAMILY
         family = find_family(env)
         world = self.world.changed(family.world("paper"))
@@ -136,9 +171,33 @@ class Evaluate:
         planning: Any = getattr(config, "planning", None)
         if hasattr(planning, "replan") and not planning.always_goal:
             about["replan"] = planning.replan
-        return Played(about, play_sets(loaded.agent, family, sets, self.seed))
+        if changed := {name: value for name, value in self._settings().items() if name in PLANNING}:
+            about["planning"] = changed
+        more: dict[str, Any] = {}
+        if self.truth:
+            more["truth"] = self._truth(loaded, family, sets)
+        if self.curve:
+            more["curve"] = [self._record(run, kept, family, sets) for kept in kept_steps(run)]
+        return Played(about, play_sets(loaded.agent, family, sets, self.seed), more)
+
+    def _record(self, run: Path, step: int, family: Family, sets: dict[str, TaskSet]) -> dict[str, Any]:
+        """Results with the weights of one evaluation, as in ``evaluations.jsonl``."""
+        loaded = load(run, self.seed, self.agent, step=step, **self._settings())
+        some = {name: tasks.subset(np.arange(min(self.curve, len(tasks)))) for name, tasks in sets.items()}
+        record: dict[str, Any] = {"step": step}
+        for name, row in summaries(play_sets(loaded.agent, family, some, self.seed)).items():
+            record[name] = row._asdict()
+        return record | ({"truth": self._truth(loaded, family, some)} if self.truth else {})
+
+    def _truth(self, loaded: LoadedAgent, family: Family, sets: dict[str, TaskSet]) -> dict[str, Any]:
+        from skipper.analysis.oracle_metrics import PLANNING_ACTORS, measure_truth
+
+        actor = loaded.agent
+        if not isinstance(actor, PLANNING_ACTORS):
+            raise ValueError(f"--truth: {loaded.config.agent!r} does not plan")
+        return {name: measure_truth(actor, family, tasks, self.seed) for name, tasks in sets.items()}
 
     def _settings(self) -> dict[str, Any]:
         """The settings of decisions that were given."""
-        given = {"revisit_penalty": self.revisit_penalty, "ensemble": self.ensemble, "replan": self.replan}
+        given = {name: getattr(self, name) for name in DECISIONS}
         return {name: value for name, value in given.items() if value is not None}

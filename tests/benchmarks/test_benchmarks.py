@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from skipper.benchmarks.plain import draw_plain
 from skipper.benchmarks.plan import bench_plan, trained, untrained
 from skipper.benchmarks.replay import bench_replay
+from skipper.benchmarks.train import training_speed
 from skipper.benchmarks.update import Operations, bench_update
 from skipper.benchmarks.world import bench_world
 from skipper.envs.lava.config import LavaConfig
@@ -73,3 +75,10 @@ def test_replay_is_measured_when_it_is_full():
     assert 20_000 <= result["samples"] < 20_200
     assert result["bytes_per_sample"] <= 32
     assert min(result[name] for name in ("add_samples_per_s", "sample_ms", "update_ms", "sample_pairs_ms")) > 0
+
+
+@pytest.mark.parametrize("agent", ["skipper-regen", "leap"])
+def test_the_speed_of_training_and_evaluation(agent):
+    speed = training_speed(replace(configure("debug", agent), threads=1), seconds=0.05)
+    assert speed.steps > 0
+    assert speed.episodes > 0

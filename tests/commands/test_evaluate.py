@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from skipper.cli import main
 from skipper.envs.lava.family import LAVA
+from skipper.training.state_file import read_state, write_state
 
 RUNS = Path(__file__).parents[2] / "pretrained"
 REGEN = str(RUNS / "skipper-regen-50")
@@ -89,3 +91,56 @@ def test_the_table_says_which_seeds_are_for_tuning(options, noted, monkeypatch, 
     arguments = ["evaluate", *options, "--episodes", "2", "--difficulties", "0.25"]
     assert (NOTE in printed(*arguments, monkeypatch=monkeypatch, capsys=capsys)) == noted
     assert NOTE not in printed(*arguments, "--json", monkeypatch=monkeypatch, capsys=capsys)
+
+
+def kept_run(tmp_path: Path, *steps: int) -> Path:
+    """A copy of a trained run that also keeps its weights, under the steps of several evaluations."""
+    run = tmp_path / "run"
+    shutil.copytree(REGEN, run)
+    entry = read_state(run / "weights.safetensors", "weights")
+    (run / "weights").mkdir()
+    for step in steps:
+        write_state(run / "weights" / f"step-{step:012d}.safetensors", "weights", entry | {"step": step})
+    return run
+
+
+def test_a_curve_plays_with_all_kept_weights_and_compares_with_truth(monkeypatch, capsys, tmp_path):
+    run, file = kept_run(tmp_path, 100, 600_000), tmp_path / "new" / "once.json"
+    few = ["--episodes", "3", "--difficulties", "0.25", "--curve", "2", "--truth", "--json", "--out", str(file)]
+    assert printed("evaluate", str(run), *few, monkeypatch=monkeypatch, capsys=capsys) == ""
+    found = json.loads(file.read_text())
+    assert [record["step"] for record in found["curve"]] == [100, 600_000]
+    assert {record["0.25"]["episodes"] for record in found["curve"]} == {2}
+    assert found["sets"]["0.25"]["episodes"] == 3
+    for part in (found, found["curve"][0]):
+        assert {"edges", "walks", "plans", "generator"} == set(part["truth"]["0.25"])
+
+
+def test_settings_of_planning_change_the_plans_and_are_recorded(monkeypatch, capsys):
+    few = ["--episodes", "20", "--difficulties", "0.55", "--seed", "20", "--json", "--revisit-penalty", "0"]
+    plans = {
+        "oracle": ["--oracle-parts", "edges", "policy"],
+        "few": ["--checkpoints", "1", "--max-vertices", "2", "--prune-vertices", "True"],
+    }
+    found = {
+        name: json.loads(printed("evaluate", REGEN, *few, *options, monkeypatch=monkeypatch, capsys=capsys))
+        for name, options in plans.items()
+    }
+    assert found["oracle"]["sets"]["0.55"]["success"] == 1.0
+    assert found["oracle"]["about"]["planning"] == {"oracle_parts": ["edges", "policy"]}
+    assert found["few"]["about"]["planning"] == {"checkpoints": 1, "max_vertices": 2, "prune_vertices": True}
+    assert found["few"]["sets"]["0.55"]["success"] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ([REGEN, "--curve", "2"], "--curve, --truth and --out need --json"),
+        (["--agent", "optimal", "--truth", "--json"], "--curve and --truth need the folder of a run"),
+        ([str(RUNS / "modelfree-50"), "--truth", "--json"], "--truth: 'modelfree' does not plan"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(options, wanted, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["skipper", "evaluate", *options, "--episodes", "2"])
+    with pytest.raises(SystemExit, match=wanted):
+        main()

@@ -1,0 +1,146 @@
+"""``skipper reproduce``: the paper's figures and tables by name."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from skipper.config import RunConfig
+from skipper.experiments.cost import Costs
+from skipper.experiments.define import FIRST_SEED, Item, Scale, Training, Work, works_of
+from skipper.experiments.live_table import LiveTable, duration
+from skipper.experiments.paper import ITEMS, find_item
+
+if TYPE_CHECKING:
+    from skipper.experiments.execute import Progress
+    from skipper.experiments.pool import Pool
+
+MEASURED = 2.0  # seconds of training, and of evaluation, for an estimate
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Make a figure or table of the paper: its runs, its figure, its tables and a report.
+
+    Runs that are in the output folder already are not made again, and items share theirs: variants of Skipper that play
+    with the same networks are trained once. What was interrupted continues from its checkpoint; what fails is tried
+    again, and reported at the end. Ctrl-C saves all runs; the same command continues. One core per run, and as many
+    runs at a time as there are cores, here or on a Ray cluster.
+
+    Examples: skipper reproduce --list
+              skipper reproduce fig-50-tasks --seeds 5 --out runs/paper
+              skipper reproduce smoke --out runs/smoke
+    """
+
+    name: tyro.conf.Positional[str | None] = None
+    """The figure or table, as --list shows it."""
+    list: bool = False
+    """Show all figures and tables with their labels in the paper, how many of their runs the output folder holds, and
+    how long the others take on one core of this machine, which is measured for half a minute."""
+    seeds: int | None = None
+    """Training seeds of every agent. The paper has 20; by default 5."""
+    first_seed: int = FIRST_SEED
+    """The first training seed."""
+    steps: int | None = None
+    """Environment steps of every training run; by default those of the preset."""
+    preset: str | None = None
+    """Preset of all runs; by default "fast"."""
+    out: Path = Path("runs/paper")
+    """Folder for runs, evaluations, figures and the report."""
+    ray: str | None = None
+    """Address of a Ray cluster, or "auto": runs are made on all of its nodes."""
+    dry_run: bool = False
+    """Print the runs as commands, one per line, for any other scheduler. Evaluations come after all trainings."""
+
+    def run(self) -> None:
+        """List the items, print the commands, or make the runs and the report."""
+        if self.seeds is not None and self.seeds < 1:
+            raise ValueError(f"--seeds wants at least 1, got {self.seeds}")
+        scale = Scale(self.preset, self.seeds, self.first_seed, self.steps)
+        if self.list:
+            show_items(scale, self.out)
+            return
+        if self.name is None:
+            raise ValueError("name a figure or table; `skipper reproduce --list` shows all of them")
+        item = find_item(self.name)
+        works = works_of(item, scale)
+        if self.dry_run:
+            for work in works:
+                print(shlex.join(["skipper", *work.command(self.out)]))
+            return
+        self._make(item, scale, works)
+
+    def _make(self, item: Item, scale: Scale, works: Sequence[Work]) -> None:
+        from skipper.experiments.report import HTML, write_report
+        from skipper.experiments.results import remember
+
+        remember(self.out, item.name, scale)
+        missing = [work for work in works if not work.finished(self.out)]
+        if not missing and (self.out / HTML).exists():
+            print(f"all {len(works)} runs of {item.name} are there: nothing to do; see {self.out / HTML}")
+            return
+        print(f"{item.name}: {len(missing)} of {len(works)} runs are to be made")
+        failed = make_runs(works, self.out, self.ray) if missing else []
+        if item.layout == "pictures" and not failed:
+            from skipper.commands.pictures import draw_pictures
+
+            draw_pictures([work for work in works if isinstance(work, Training)], self.out)
+        for path in write_report(self.out):
+            print(f"wrote {path}")
+        if failed:
+            reasons = "; ".join(f"{run.work.name}: {run.error.splitlines()[-1]}" for run in failed)
+            raise ValueError(f"{len(failed)} of {len(works)} runs failed: {reasons}")
+
+
+def make_runs(works: Sequence[Work], out: Path, address: str | None) -> Sequence["Progress"]:
+    """Make the runs; returns those that failed."""
+    from skipper.experiments.execute import execute
+    from skipper.training.run import Stop
+
+    pool, stop = open_pool(out, address), Stop()
+    with closing(pool), LiveTable(pool.slots()) as table, stop.listening():
+        runs = execute(works, out, pool, table, stop)
+    if stop.asked:
+        print("saved; the same command continues")
+        sys.exit(130)
+    return [run for run in runs if run.state == "failed"]
+
+
+def open_pool(out: Path, address: str | None) -> "Pool":
+    """Processes on this machine, or a cluster."""
+    if address is None:
+        from skipper.experiments.pool import LocalPool
+
+        return LocalPool(out)
+    try:
+        from skipper.experiments.ray_pool import RayPool
+    except ModuleNotFoundError as error:
+        raise ValueError(f"--ray needs Ray: pip install 'skipper-rl[ray]' ({error})") from None
+    return RayPool(out, address)
+
+
+def measure(config: RunConfig) -> tuple[float, float]:
+    """Steps and episodes per second on one core."""
+    from skipper.benchmarks.train import training_speed
+
+    return training_speed(config, MEASURED)
+
+
+def show_items(scale: Scale, out: Path) -> None:
+    """Print all items."""
+    costs = Costs(measure)
+    table = Table("name", "in the paper", "what", "runs", "there", "cost", title=f"one core of this machine; {out}")
+    for item in ITEMS.values():
+        works = works_of(item, scale)
+        missing = [work for work in works if not work.finished(out)]
+        labels = "\n".join(item.labels) or "-"
+        there = str(len(works) - len(missing))
+        table.add_row(item.name, labels, item.about, str(len(works)), there, duration(costs.seconds(missing)))
+    Console().print(table)

@@ -1,0 +1,274 @@
+"""Experiments as data: items, and the trainings and evaluations that they share.
+
+A training or an evaluation is one ``skipper`` command, which any scheduler can run. Both are named by what decides
+their results, so that a run that several items need is made once.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from skipper.config import RunConfig
+from skipper.envs.registry import DEFAULT_FAMILY, find_family
+from skipper.schema import content_hash, digest
+from skipper.training.recorder import METRICS
+from skipper.training.run_folder import weights_file, weights_identity
+from skipper.training.settings import configure
+from skipper.training.state_file import DamagedFileError
+
+FIRST_SEED = 33  # earlier reporting seeds were looked at while the presets were made
+EVALUATION_SEED = 30
+RUNS, EVALUATIONS, LOGS = "runs", "evaluations", "logs"  # folders of an output folder
+SKIPPERS = ("skipper-once", "skipper-regen", "skipper-goal")  # variants that can play with the same networks
+TRAINED_AS = "skipper-regen"  # if they do
+COMMON: dict[str, Any] = {"threads": 1, "keep_weights": True}  # of every training
+
+Settings = tuple[tuple[str, Any], ...]  # options of a command by the names of their fields
+Layout = Literal["curves", "tasks", "bars", "suppression", "walks", "table", "pictures"]
+
+
+def options(**values: Any) -> Settings:
+    """Settings from keyword arguments."""
+    return tuple(values.items())
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training run: the settings in which it differs from its preset."""
+
+    agent: str
+    preset: str
+    seed: int
+    settings: Settings = ()
+
+    @property
+    def name(self) -> str:
+        """The name of its folder: what a reader looks for, and a hash of the whole configuration."""
+        words = [_text(name, value) for name, value in self.settings if name not in COMMON]
+        return "-".join([self.agent, *words, f"seed{self.seed}", content_hash(resolve(self))[:8]])
+
+    @property
+    def needs(self) -> "Training | None":
+        """What must be finished before it."""
+        return None
+
+    @property
+    def total(self) -> int:
+        """Environment steps of all its stages."""
+        config = resolve(self)
+        return config.steps + int(getattr(config.learning, "generator_steps", 0))
+
+    def folder(self, root: Path) -> Path:
+        """Its run folder in an output folder."""
+        return root / RUNS / self.name
+
+    def command(self, root: Path) -> list[str]:
+        """The arguments of ``skipper`` that make or continue it."""
+        named = ["train", "--agent", self.agent, "--preset", self.preset, "--seed", str(self.seed)]
+        return [*named, *as_options(self.settings), "--out", str(self.folder(root))]
+
+    def done(self, root: Path) -> int:
+        """Environment steps so far."""
+        record = _last_record(self.folder(root) / METRICS)
+        return int(record.get("step", 0) + record.get("uncharged_steps", 0))
+
+    def finished(self, root: Path) -> bool:
+        """Whether its last weights are there: they are saved after everything that is recorded of them."""
+        try:
+            step, _ = weights_identity(self.folder(root))
+        except (DamagedFileError, ValueError):
+            return False
+        config, kept = resolve(self), weights_file(self.folder(root), step)
+        return step >= config.steps and (kept.exists() or not config.evaluation.keep_weights)
+
+    def files(self, root: Path) -> list[Path]:
+        """What it has left so far, in the order in which it may be copied: a checkpoint last, after its records."""
+        found = [path for path in self.folder(root).rglob("*") if path.is_file() and not path.name.startswith(".")]
+        return sorted(found, key=lambda path: (path.parent.name == "checkpoints", path.suffix == ".safetensors", path))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The networks of a training on unseen tasks, as they were trained or with other settings of their decisions."""
+
+    training: Training
+    play: Settings = ()
+    curve: int = 0
+    truth: bool = False
+    episodes: int = 400
+    seed: int = EVALUATION_SEED
+
+    total = 1  # it is done or not
+
+    @property
+    def name(self) -> str:
+        """What it is of, and a hash of its settings."""
+        content = [self.play, self.curve, self.truth, self.episodes, self.seed]
+        words = [_text(name, value) for name, value in self.play] or ["trained"]
+        return f"{self.training.name}/{'-'.join(words)}-{digest(content)[:8]}"
+
+    @property
+    def needs(self) -> Training | None:
+        """What must be finished before it."""
+        return self.training
+
+    def file(self, root: Path) -> Path:
+        """Its file in an output folder."""
+        return root / EVALUATIONS / f"{self.name}.json"
+
+    def command(self, root: Path) -> list[str]:
+        """The arguments of ``skipper`` that make it."""
+        chosen = [f"--seed {self.seed}", f"--episodes {self.episodes}"]
+        chosen += ["--training"] if resolve(self.training).tasks else []
+        chosen += [f"--curve {self.curve}"] if self.curve else []
+        chosen += ["--truth"] if self.truth else []
+        common = " ".join([*chosen, "--json"]).split()
+        return [
+            *("evaluate", str(self.training.folder(root)), *as_options(self.play, flags=False)),
+            *(*common, "--out", str(self.file(root))),
+        ]
+
+    def done(self, root: Path) -> int:
+        """1 if it is finished."""
+        return int(self.finished(root))
+
+    def finished(self, root: Path) -> bool:
+        """Whether its file is there; it is written at once."""
+        return self.file(root).exists()
+
+    def files(self, root: Path) -> list[Path]:
+        """What it has left."""
+        return [self.file(root)] if self.finished(root) else []
+
+
+Work = Training | Evaluation
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve, a row of bars or a column of a table: an agent, how it is trained, and how its networks play."""
+
+    label: str
+    agent: str
+    tasks: int = 50  # 0: a new task every episode
+    training: Settings = ()
+    play: Settings = ()
+
+
+@dataclass(frozen=True)
+class Item:
+    """A figure or table of the paper."""
+
+    name: str
+    labels: tuple[str, ...]  # in the paper
+    about: str
+    layout: Layout
+    series: tuple[Series, ...]
+    truth: bool = False  # whether plans are compared with ground truth
+    preset: str = "fast"
+    steps: int | None = None  # None: the preset's
+    seeds: int = 5
+    episodes: int = 400  # tasks per evaluation set
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of an item to run; what is None is the item's or the preset's choice."""
+
+    preset: str | None = None
+    seeds: int | None = None
+    first_seed: int = FIRST_SEED
+    steps: int | None = None
+
+
+def evaluation_of(series: Series, item: Item, scale: Scale, seed: int) -> Evaluation:
+    """The evaluation of one seed of a series, and with it the training that it needs."""
+    steps = scale.steps or item.steps
+    settings = {"tasks": series.tasks} | COMMON | dict(series.training) | ({"steps": steps} if steps else {})
+    training = Training(series.agent, scale.preset or item.preset, seed, tuple(settings.items()))
+    config = resolve(training)
+    # The paper has no decision-time aids.
+    play = ({"revisit_penalty": 0.0} if config.decision.revisit_penalty else {}) | dict(series.play)
+    targets = getattr(config.learning, "training_targets", None) if series.agent in SKIPPERS else None
+    if targets in ("random", "none"):
+        # Variants of Skipper that do not plan in training differ only in how their networks play.
+        training = replace(training, agent=TRAINED_AS)
+        play = play if series.agent == TRAINED_AS else {"agent": series.agent} | play
+    elif targets == "plan" and "oracle_parts" not in play:
+        # Otherwise an agent learns from what its plans made it see.
+        changed = {name: play.pop(name) for name in list(play) if name not in vars(config.decision)}
+        training = replace(training, settings=(*training.settings, *changed.items()))
+    # Runs evaluate themselves during training; what plays otherwise, or is compared with truth, needs its own curve.
+    count = config.evaluation.evaluation_episodes if play or item.truth else 0
+    return Evaluation(training, tuple(play.items()), count, item.truth, item.episodes)
+
+
+def evaluations_of(item: Item, scale: Scale) -> dict[Series, list[Evaluation]]:
+    """The evaluations of an item: one per seed of every series."""
+    seeds = range(scale.first_seed, scale.first_seed + (scale.seeds or item.seeds))
+    return {series: [evaluation_of(series, item, scale, seed) for seed in seeds] for series in item.series}
+
+
+def works_of(item: Item, scale: Scale) -> list[Work]:
+    """All trainings and evaluations of an item, each once, seed by seed."""
+    columns = evaluations_of(item, scale).values()
+    evaluations = {each.name: each for row in zip(*columns, strict=True) for each in row}
+    return [*{each.training.name: each.training for each in evaluations.values()}.values(), *evaluations.values()]
+
+
+@cache
+def resolve(training: Training) -> RunConfig:
+    """The whole configuration of a training, as the command line resolves it."""
+    settings = dict(training.settings) | {"seed": training.seed}
+    world: Any = find_family(DEFAULT_FAMILY).world(training.preset)
+    own = {name: settings.pop(name) for name in list(settings) if name in vars(world)}
+    config = configure(training.preset, training.agent, DEFAULT_FAMILY, replace(world, **own))
+    for name, value in settings.items():
+        config = _with_value(config, name, value)
+    return config
+
+
+def _with_value(config: RunConfig, name: str, value: Any) -> RunConfig:
+    """The configuration with another value of a field, in whichever of its blocks it is."""
+    if name in vars(config):
+        return replace(config, **{name: value})
+    for entry in fields(config):
+        block: Any = getattr(config, entry.name)
+        if is_dataclass(block) and name in vars(block):
+            changed: dict[str, Any] = {entry.name: replace(cast(Any, block), **{name: value})}
+            return replace(config, **changed)
+    raise ValueError(f"{config.agent!r} has no setting {name!r}")
+
+
+def as_options(settings: Settings, flags: bool = True) -> Iterator[str]:
+    """Settings as options of a command; with ``flags``, truth values are --name and --no-name."""
+    for name, value in settings:
+        option = name.replace("_", "-")
+        if isinstance(value, bool) and flags:
+            yield f"--{option}" if value else f"--no-{option}"
+        else:
+            yield from (f"--{option}", *map(str, value if isinstance(value, tuple) else (value,)))
+
+
+def _text(name: str, value: Any) -> str:
+    """A setting as a word of a file's name."""
+    if isinstance(value, bool):
+        word = name if value else f"no-{name}"
+    elif isinstance(value, tuple):
+        word = "+".join(value)
+    else:
+        word = value if isinstance(value, str) else f"{name}{value}"
+    return word.replace("_", "-")
+
+
+def _last_record(path: Path) -> dict[str, Any]:
+    """The last whole line of a file of JSON lines; it may just be written."""
+    if not path.exists():
+        return {}
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 20_000))
+        lines = file.read().split(b"\n")[:-1]
+    return dict(json.loads(lines[-1])) if lines else {}

@@ -1,0 +1,122 @@
+"""The report of an output folder: figures, tables, configurations, versions, times and failures of its items."""
+
+import csv
+import json
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from skipper.experiments.define import EVALUATION_SEED, Item, Scale, Training, works_of
+from skipper.experiments.execute import read_history
+from skipper.experiments.live_table import duration
+from skipper.experiments.paper import find_item
+from skipper.experiments.report_page import Link, Section, to_html, to_markdown
+from skipper.experiments.results import Found, draw, find, read_experiments, tables
+from skipper.training.recorder import METRICS
+from skipper.training.run_folder import CONFIG
+
+HTML, MARKDOWN, CSV = "report.html", "report.md", "report.csv"
+PACKAGES = ("skipper-rl", "torch", "numpy", "numba", "scipy", "gymnasium", "ray")
+COLUMNS = ("success", "low", "high", "episodes", "length", "deaths", "timeouts")
+
+
+def write_report(root: Path) -> list[Path]:
+    """Draw all figures and write the report in its three forms."""
+    experiments = {find_item(name): scale for name, scale in read_experiments(root).items()}
+    if not experiments:
+        raise ValueError(f"{root} holds no experiment; make one with `skipper reproduce NAME --out {root}`")
+    found = {item: find(item, scale, root) for item, scale in experiments.items()}
+    seconds = wall_times(root)
+    sections = [_item_section(item, experiments[item], found[item], seconds, root) for item in experiments]
+    sections += [_failures(root), _setup()]
+    paths = [root / name for name in (HTML, MARKDOWN, CSV)]
+    title = f"Report of {', '.join(item.name for item in experiments)}"
+    paths[0].write_text(to_html(title, sections), encoding="utf-8")
+    paths[1].write_text(to_markdown(title, sections, root), encoding="utf-8")
+    _write_csv(paths[2], found)
+    return paths
+
+
+def _item_section(item: Item, scale: Scale, found: Sequence[Found], seconds: dict[str, float], root: Path) -> Section:
+    works = works_of(item, scale)
+    there = [work for work in works if work.finished(root)]
+    spent = sum(seconds.get(work.name, 0.0) for work in there)
+    labels = f" ({', '.join(item.labels)} of the paper)" if item.labels else ""
+    first, count = scale.first_seed, scale.seeds or item.seeds
+    paragraphs = [
+        f"{item.about[0].upper()}{item.about[1:]}{labels}.",
+        f"{len(there)} of {len(works)} runs are there; they took {duration(spent)} of one core. Preset "
+        f"{scale.preset or item.preset}, training seeds {first} to {first + count - 1}, {item.episodes} tasks per "
+        f"evaluation set with evaluation seed {EVALUATION_SEED}. Curves: 95% intervals over seeds.",
+    ]
+    drawn = draw(item, found, root)
+    # The page shows what can be scaled, where there is a choice.
+    figures = [path for path in drawn if path.suffix == ".svg"] or drawn
+    links = [
+        Link(work.name, work.folder(root).relative_to(root).as_posix(), _time_of(work.name, seconds))
+        if isinstance(work, Training)
+        else Link(work.name, work.file(root).relative_to(root).as_posix(), _time_of(work.name, seconds))
+        for work in there
+    ]
+    commands = "\n".join(" ".join(["skipper", *work.command(root)]) for work in works)
+    configs = [
+        (f"configuration of {work.name}", (work.folder(root) / CONFIG).read_text(encoding="utf-8"))
+        for work in there
+        if isinstance(work, Training) and work.seed == first
+    ]
+    title = f"{item.name}: {item.about}"
+    return Section(title, paragraphs, figures, tables(item, found), links, [("commands", commands), *configs])
+
+
+def wall_times(root: Path) -> dict[str, float]:
+    """Seconds of every run: of trainings from their own records, of evaluations from the history of tries."""
+    seconds = {str(entry["run"]): float(str(entry["seconds"])) for entry in read_history(root)}
+    for metrics in root.glob(f"runs/*/{METRICS}"):
+        records = map(json.loads, metrics.read_text(encoding="utf-8").splitlines())
+        seconds[metrics.parent.name] = sum(record.get("seconds", 0.0) for record in records)
+    return seconds
+
+
+def _time_of(name: str, seconds: dict[str, float]) -> str:
+    return duration(seconds[name]) if name in seconds else ""
+
+
+def _failures(root: Path) -> Section:
+    """Tries that did not end well, and runs that did not in the end."""
+    history = [entry for entry in read_history(root) if entry["outcome"] != "finished"]
+    last = {entry["run"]: entry["outcome"] for entry in read_history(root)}
+    failed = [str(run) for run, outcome in last.items() if outcome == "failed"]
+    text = f"Failed: {', '.join(failed)}." if failed else "No run has failed."
+    text += f" {len(history)} tries were interrupted or failed." if history else ""
+    details = [(f"{entry['run']} on {entry['node'] or 'a lost node'}", str(entry["error"])) for entry in history]
+    return Section("Failures", [text], details=details)
+
+
+def _setup() -> Section:
+    """Versions and the machine of the report."""
+    versions: dict[str, Any] = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    lines = "\n".join(f"{name} {number}" for name, number in versions.items())
+    return Section("Versions", [f"Written on {machine}."], details=[("versions", lines)])
+
+
+def _write_csv(path: Path, found: dict[Item, list[Found]]) -> None:
+    """A row per item, series, seed and set of tasks."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["item", "series", "training_tasks", "seed", "steps", "set", *COLUMNS, "run"])
+        for item, series in found.items():
+            for each in series:
+                for evaluation, document in zip(each.evaluations, each.documents, strict=True):
+                    about = document["about"]
+                    start = [item.name, each.series.label, each.number, about["seed"], about["steps"]]
+                    for name, row in document["sets"].items():
+                        writer.writerow([*start, name, *(row[column] for column in COLUMNS), evaluation.name])

@@ -1,0 +1,91 @@
+import re
+import shlex
+import sys
+
+import pytest
+from fake_experiment import fake_works
+
+from skipper.cli import main
+from skipper.experiments.define import Scale, works_of
+from skipper.experiments.paper import ITEMS
+
+
+def skipper(monkeypatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["skipper", *arguments])
+    main()
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+
+
+@pytest.mark.usefixtures("wide")
+def test_the_list_shows_labels_runs_and_costs(monkeypatch, capsys, tmp_path):
+    measured = []
+
+    def measure(config):
+        measured.append((config.agent, config.preset, config.threads))
+        return 1_000.0, 50.0
+
+    monkeypatch.setattr("skipper.commands.reproduce.measure", measure)
+    done = works_of(ITEMS["fig-always-goal"], Scale(seeds=1))
+    fake_works(done, tmp_path)
+    skipper(monkeypatch, "reproduce", "--list", "--seeds", "1", "--out", str(tmp_path))
+    printed = capsys.readouterr().out
+    for item in ITEMS.values():
+        for text in (item.name, *item.labels):
+            assert text in printed
+    assert re.search(r"fig-always-goal .* 3 +│ +3 +│ +0 s", printed)
+    # The training and the evaluation of skipper-once are there; 800,000 steps of three agents, LEAP's first stage, and
+    # evaluations are not.
+    assert re.search(r"fig-50-tasks .* 9 +│ +2 +│ +\d+ min", printed)
+    assert sorted(measured) == sorted(set(measured))
+    assert {threads for *_, threads in measured} == {1}
+
+
+def test_a_dry_run_prints_commands_and_makes_nothing(monkeypatch, capsys, tmp_path):
+    out = str(tmp_path / "some where")
+    skipper(monkeypatch, "reproduce", "fig-ground-truth", "--seeds", "2", "--out", out, "--dry-run")
+    lines = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line[:2] for line in lines] == [["skipper", "train"]] * 2 + [["skipper", "evaluate"]] * 8
+    assert not (tmp_path / "some where").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ([], "name a figure or table"),
+        (["fig-50"], "did you mean"),
+        (["smoke", "--seeds", "0"], "--seeds wants at least 1, got 0"),
+        (["smoke", "--preset", "fastest"], "unknown preset"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, wanted, monkeypatch, tmp_path):
+    with pytest.raises(SystemExit, match=wanted):
+        skipper(monkeypatch, "reproduce", *arguments, "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_there_is_reported_and_not_made_again(monkeypatch, capsys, tmp_path):
+    fake_works(works_of(ITEMS["smoke"], Scale()), tmp_path)
+    skipper(monkeypatch, "reproduce", "smoke", "--out", str(tmp_path))
+    assert f"wrote {tmp_path / 'report.html'}" in capsys.readouterr().out
+    written = (tmp_path / "report.html").stat().st_mtime_ns
+    skipper(monkeypatch, "reproduce", "smoke", "--out", str(tmp_path))
+    assert "all 18 runs of smoke are there: nothing to do" in capsys.readouterr().out
+    assert (tmp_path / "report.html").stat().st_mtime_ns == written
+    skipper(monkeypatch, "report", str(tmp_path))
+    assert "wrote" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="holds no experiment"):
+        skipper(monkeypatch, "report", str(tmp_path / "elsewhere"))
+
+
+def test_failed_runs_are_named_at_the_end(monkeypatch, tmp_path):
+    monkeypatch.setattr("skipper.experiments.execute.PAUSE", 0.0)
+    monkeypatch.setattr("skipper.experiments.pool.Command.__init__", lambda command, work, root: None)
+    monkeypatch.setattr("skipper.experiments.pool.Command.code", lambda command: 1)
+    monkeypatch.setattr("skipper.experiments.pool.Command.error", lambda command: "one\nthe disk is full")
+    with pytest.raises(SystemExit, match=r"18 of 18 runs failed: .*: the disk is full"):
+        skipper(monkeypatch, "reproduce", "smoke", "--out", str(tmp_path))
+    assert "the disk is full" in (tmp_path / "report.md").read_text()

@@ -1,0 +1,97 @@
+"""The report: complete, self-contained, and without errors in a browser."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from fake_experiment import fake_works
+from playwright.sync_api import sync_playwright
+
+from skipper.experiments.define import Scale, works_of
+from skipper.experiments.paper import ITEMS
+from skipper.experiments.report import write_report
+from skipper.experiments.report_page import Section, to_html
+from skipper.experiments.results import remember
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+SHOWN = ("fig-50-tasks", "fig-num-tasks", "tab-once", "fig-suppress", "fig-num-vertices", "failure-rate", "pictures")
+RATES = {"skipper-once": 0.8, "skipper-regen": 0.9, "leap": 0.6, "modelfree": 0.5, "director": 0.1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """An output folder with an item of every layout, one of them unfinished."""
+    root = tmp_path_factory.mktemp("report") / "out"
+    for name in SHOWN:
+        scale = Scale(seeds=2, steps=4_000)
+        remember(root, name, scale)
+        fake_works(works_of(ITEMS[name], scale), root, RATES)
+    remember(root, "fig-slip", Scale(seeds=2))
+    entry = {"run": "skipper-once-lost", "outcome": "failed", "seconds": 3.0, "node": "", "error": "the <disk> is full"}
+    (root / "history.jsonl").write_text(json.dumps(entry) + "\n")
+    write_report(root)
+    return root
+
+
+def test_figures_exist_in_both_formats(folder):
+    for name in set(SHOWN) - {"tab-once", "pictures"}:
+        for suffix in (".png", ".svg"):
+            assert (folder / "figures" / f"{name}{suffix}").stat().st_size > 5_000
+
+
+def test_the_markdown_has_tables_failures_and_commands(folder):
+    text = (folder / "report.md").read_text()
+    assert "fig:50_envs, fig:50_envs_app of the paper" in text
+    assert "| training tasks | against | 0.25 | 0.35 | 0.45 | 0.55 | difference |" in text
+    assert text.count("| inf | leap |") == 1
+    assert "Failed: skipper-once-lost." in text
+    assert "the <disk> is full" in text
+    assert "0 of 18 runs are there" in text  # slip was asked for, and not run
+    assert "skipper train --agent skipper-regen --preset fast --seed 33 --tasks 50" in text
+    assert "torch 2." in text
+
+
+def test_the_csv_has_a_row_per_seed_and_set(folder):
+    with (folder / "report.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    fifty = [row for row in rows if row["item"] == "fig-50-tasks"]
+    assert len(fifty) == 5 * 2 * 5
+    assert {row["series"] for row in fifty} == set(RATES)
+    assert {row["seed"] for row in fifty} == {"33", "34"}
+    assert all(0 <= float(row["low"]) <= float(row["success"]) <= float(row["high"]) <= 1 for row in rows)
+
+
+def test_links_lead_to_the_runs(folder):
+    page = (folder / "report.html").read_text()
+    links = [part.split('"')[0] for part in page.split('<a href="')[1:]]
+    runs = [link for link in links if not link.startswith("#")]
+    assert len(runs) > 100
+    assert all((folder / link).exists() for link in runs)
+
+
+def test_nothing_can_be_injected():
+    hostile = "<script>alert(1)</script>"
+    page = to_html(hostile, [Section(hostile, [hostile], details=[(hostile, hostile)])])
+    assert "<script" not in page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; scripts/browser.sh installs Debian's package")
+def test_it_opens_without_errors_and_its_figures_are_there(folder):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        page, complaints = browser.new_page(), []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: complaints.append(asked.url) if asked.url.startswith("http") else None)
+        page.goto((folder / "report.html").as_uri())
+        assert page.title().startswith("Report of fig-50-tasks, fig-num-tasks")
+        sizes = page.evaluate("[...document.images].map(image => [image.complete, image.naturalWidth])")
+        assert len(sizes) == len(set(SHOWN) - {"tab-once", "pictures"})
+        assert all(complete and width > 400 for complete, width in sizes)
+        assert page.locator("section").count() == len(SHOWN) + 3
+        assert page.locator("table").count() >= 10
+        assert complaints == []
+        browser.close()
