@@ -159,12 +159,20 @@ _ABLATIONS = [
         _agents([ONCE, "skipper-goal"]),
     ),
 ]
-_AIDS: dict[str, dict[str, Any]] = {
-    "no aids": {},
-    "revisit penalty": {"revisit_penalty": 0.1},
-    "ensemble": {"ensemble": 8},
-    "both": {"revisit_penalty": 0.1, "ensemble": 8},
-}
+PENALTIES = {"skipper-regen": 0.5, "modelfree": 0.1, "leap": 0.5}  # as each was tuned
+
+
+def _aids(penalty: float) -> dict[str, dict[str, Any]]:
+    """Decision-time aids, alone and together."""
+    images = 8
+    return {
+        "no aids": {},
+        "revisit penalty": {"revisit_penalty": penalty},
+        "ensemble": {"ensemble": images},
+        "both": {"revisit_penalty": penalty, "ensemble": images},
+    }
+
+
 _OTHERS = [
     Item(
         "pictures",
@@ -189,8 +197,8 @@ _OTHERS = [
         "bars",
         tuple(
             Series(f"{agent}, {label}", agent, play=options(**play))
-            for agent in ("skipper-regen", "modelfree", "leap")
-            for label, play in _AIDS.items()
+            for agent, penalty in PENALTIES.items()
+            for label, play in _aids(penalty).items()
         ),
     ),
     Item(
