@@ -102,6 +102,7 @@ class EnvironmentSpec(NamedTuple):
     oracle: "Oracle | None" = None  # ground truth, where it is known
     symmetries: Symmetries | None = None  # where it has any
     palette: Palette | None = None  # where it can be drawn without textures
+    parts: tuple[int, ...] = ()  # of placements, where the scene is not at hand; () asks the scene
     gives_goals: bool = True  # whether ``TimeStep.goal`` is the goal; otherwise agents must find out
 
 
@@ -302,9 +303,9 @@ def scene_of(spec: EnvironmentSpec) -> Scene:
 
 def parts_of(spec: EnvironmentSpec) -> tuple[int, ...]:
     """How many values each part of a placement has; by default it is the agent's cell alone."""
-    if isinstance(spec.scene, DetailedScene):
-        return spec.scene.parts
-    return (spec.shape[0] * spec.shape[1],)
+    if spec.parts or not isinstance(spec.scene, DetailedScene):
+        return spec.parts or (spec.shape[0] * spec.shape[1],)
+    return spec.scene.parts
 
 
 def placement_of(scene: Scene, observations: Array) -> Array:

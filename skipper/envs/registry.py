@@ -116,6 +116,9 @@ class Family(Protocol):
     def vector_env(self, num_envs: int, tasks: TaskSet | None, world: Any, *, one_each: bool = False) -> Worlds:
         """Environments that draw one of ``tasks`` per episode, or keep ``one_each``; None: a new task every episode."""
 
+    def how_stepped(self, world: Any, tasks: TaskSet | None) -> str:
+        """How ``vector_env`` steps these tasks, in words; empty where there is only one way."""
+
     def evaluation_names(self, world: Any) -> tuple[str, ...]:
         """Names of the evaluation sets."""
 
@@ -165,6 +168,10 @@ class BasicFamily:
         """The same world for every preset."""
         return self.config_type()
 
+    def how_stepped(self, world: Any, tasks: TaskSet | None) -> str:
+        """There is only one way."""
+        return ""
+
     def training_evaluation(self, world: Any, tasks: TaskSet | None, count: int, seed: int) -> TaskSet:
         """Training tasks are evaluated as they are."""
         if tasks is None:
@@ -210,9 +217,21 @@ def _lava() -> Family:
     return LAVA
 
 
+def _minigrid(env_id: str) -> Family:
+    try:
+        import minigrid  # noqa: F401
+    except ImportError:
+        raise ValueError("MiniGrid is not installed; install it with: pip install 'skipper-rl[minigrid]'") from None
+    from skipper.envs.minigrid.family import minigrid_family
+
+    return minigrid_family(env_id)
+
+
 DEFAULT_FAMILY = "lava"
 # Loaded on demand: compiled environments take a while to import.
 FAMILIES: dict[str, Callable[[], Family]] = {"lava": _lava}
+# Families of a library with many environments: "minigrid:ID" is the family of one of them.
+LIBRARIES: dict[str, Callable[[str], Family]] = {"minigrid": _minigrid}
 
 
 def register_family(name: str, load: Callable[[], Family]) -> None:
@@ -222,6 +241,9 @@ def register_family(name: str, load: Callable[[], Family]) -> None:
 
 def find_family(name: str) -> Family:
     """The family called ``name``."""
+    library, found, one = name.partition(":")
+    if found and library in LIBRARIES:
+        return LIBRARIES[library](one)
     if name not in FAMILIES:
-        raise ValueError(nearest_name("environment", name, FAMILIES))
+        raise ValueError(nearest_name("environment", name, [*FAMILIES, *(f"{library}:ID" for library in LIBRARIES)]))
     return FAMILIES[name]()

@@ -39,6 +39,10 @@ class MinigridScene:
         """(B,) cells of the goals."""
         return self._is_goal[self._content(observations)].argmax(-1)
 
+    def at_goal(self, observations: Array) -> Array:
+        """(B,) bool, whether the agents stand on a goal."""
+        return (self._is_goal[self._content(observations)] & (self._agent(observations) > 0)).any(-1)
+
     def placement(self, observations: Array) -> Array:
         """(B,) all that can change within an episode."""
         content, agent = self._content(observations), self._agent(observations)
