@@ -218,8 +218,8 @@ def generator_truth(
 ) -> dict[str, Any]:
     """Accuracy of reconstructed placements, and how many different and how many reachable ones all codes name.
 
-    A state is described and decoded in the context of another state of its task. The placements that codes name are decoded
-    in the context of the task's start; "reachable_share" of them can be reached from there.
+    A state is described and decoded in the context of another state of its task. The placements that codes name are
+    decoded in the context of the task's start; "reachable_share" of them can be reached from there.
     """
     generator, scene = policy.network.generator, scene_of(policy.spec)
     count = len(truth.starts())

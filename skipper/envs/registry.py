@@ -3,8 +3,9 @@
 A family offers what it can. Without ground truth, symmetries or a scene, whatever needs them is off.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
 from skipper.config import WorldConfig
@@ -217,14 +218,25 @@ def _lava() -> Family:
     return LAVA
 
 
+def _need_minigrid() -> None:
+    if find_spec("minigrid") is None:
+        raise ValueError("MiniGrid is not installed; install it with: pip install 'skipper-rl[minigrid]'")
+
+
 def _minigrid(env_id: str) -> Family:
-    try:
-        import minigrid  # noqa: F401
-    except ImportError:
-        raise ValueError("MiniGrid is not installed; install it with: pip install 'skipper-rl[minigrid]'") from None
+    _need_minigrid()
     from skipper.envs.minigrid.family import minigrid_family
 
     return minigrid_family(env_id)
+
+
+def find_catalogue(wanted: Callable[[str], bool]) -> Iterator[Any]:
+    """What each of the ``wanted`` MiniGrid environments offers, or why it is refused."""
+    _need_minigrid()
+    from skipper.envs.minigrid.catalogue import catalogue
+    from skipper.envs.minigrid.things import minigrid_ids
+
+    return catalogue(name for name in minigrid_ids() if wanted(name))
 
 
 DEFAULT_FAMILY = "lava"

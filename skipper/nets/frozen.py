@@ -137,7 +137,9 @@ class FrozenNetwork:
         self._refresh()
         contexts = observations_tensor(observation)
         if environments is None or not self._incremental or not self._has_pages(environments, codes.shape[1] + 2):
-            return most_likely(self.logits(contexts, torch.from_numpy(codes)).cpu().numpy(), self.network.generator.parts)
+            return most_likely(
+                self.logits(contexts, torch.from_numpy(codes)).cpu().numpy(), self.network.generator.parts
+            )
         if self._incremental_fuser is None:
             fuser = self._packed_fuser()
             assert isinstance(fuser, CompiledFuser)

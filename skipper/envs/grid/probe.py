@@ -85,7 +85,7 @@ def probe(env: Playable) -> Facts:
             states = None
         except HiddenStateError as error:
             hidden = str(error)
-    goal = all([_has_goal(env, seed) for seed in range(TRIED)])
+    goal = all(_has_goal(env, seed) for seed in range(TRIED))
     return Facts(used, deterministic, goal, states, hidden, find_layouts(env))
 
 

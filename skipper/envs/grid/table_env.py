@@ -36,7 +36,9 @@ class TaskTables(NamedTuple):
         return cls(
             start,
             np.concatenate([table.observation for table in tables]),
-            np.concatenate([table.successor.astype(np.int64) + first for table, first in zip(tables, start, strict=True)]),
+            np.concatenate(
+                [table.successor.astype(np.int64) + first for table, first in zip(tables, start, strict=True)]
+            ),
             np.concatenate([(table.reward > 0).astype(float) for table in tables]),
             np.concatenate([table.terminal for table in tables]),
             np.stack(goals),

@@ -68,7 +68,9 @@ def training_tasks(env: Playable, layouts: Layouts, world: GridConfig, count: in
     )
 
 
-def unseen_tasks(env: Playable, layouts: Layouts, world: GridConfig, count: int, entropy: list[int], split: str) -> SeedTasks:
+def unseen_tasks(
+    env: Playable, layouts: Layouts, world: GridConfig, count: int, entropy: list[int], split: str
+) -> SeedTasks:
     """``count`` tasks of a split, which may repeat where its layouts are few."""
     drawn = draw_seeds(env, layouts, split, entropy)
     return SeedTasks(world, np.array([next(drawn)[0] for _ in range(count)], np.int64))

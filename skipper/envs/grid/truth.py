@@ -58,14 +58,15 @@ class GridTruth:
         """``goals`` are the goal state of each table, -1 where it has none."""
         self._tables, self._goals, self._horizon = tables, np.array(goals), horizon
         self.states = max(len(table.terminal) for table in tables) + 1
-        self._index = [
-            {seen.tobytes(): number for number, seen in enumerate(table.observation)} for table in tables
-        ]
+        self._index = [{seen.tobytes(): number for number, seen in enumerate(table.observation)} for table in tables]
 
     def observe(self, rows: Array, states: Array) -> Array:
         """(B, W, H, C) observations; a state that is not in the table shows the start."""
         return np.stack(
-            [self._tables[row].observation[state if state < len(self._index[row]) else 0] for row, state in zip(rows, states, strict=True)]
+            [
+                self._tables[row].observation[state if state < len(self._index[row]) else 0]
+                for row, state in zip(rows, states, strict=True)
+            ]
         )
 
     def state_of(self, rows: Array, observations: Array) -> Array:
@@ -182,7 +183,9 @@ class GridOracle:
         """(B, P) bool, the placements that can be reached from observations and do not end the episode."""
         placements = prod(self._scene.parts)
         if placements > MOST_PLACEMENTS:
-            raise ValueError(f"a state is one of {placements:,} placements, too many to list; at most {MOST_PLACEMENTS:,}")
+            raise ValueError(
+                f"a state is one of {placements:,} placements, too many to list; at most {MOST_PLACEMENTS:,}"
+            )
         found = np.zeros((len(observations), placements), bool)
         for row, observation in enumerate(observations):
             graph, (here,) = self._numbers(observation, observation[None])
@@ -206,7 +209,7 @@ class GridOracle:
         return distance, gamma, reward, terminal
 
     def _numbers(self, scene: Array, states: Array) -> tuple[StateGraph, list[int]]:
-        """The graph of a scene (W, H, C), and the numbers of states (N, W, H, C), which are added where they are new."""
+        """The graph of a scene (W, H, C), and the numbers of states (N, W, H, C); new ones are added."""
         key = self._scene.scenery(scene[None]).tobytes()
         if key not in self._graphs:
             if len(self._graphs) >= GRAPHS:

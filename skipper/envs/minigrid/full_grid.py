@@ -100,7 +100,9 @@ class FullGrid:
         """Read all cells."""
         self._last = list(self._env.grid.grid)
         self._content[:] = [self._things.number(thing) for thing in self._last]
-        self._doors = [(cell, thing) for cell, thing in enumerate(self._last) if thing is not None and thing.type == "door"]
+        self._doors = [
+            (cell, thing) for cell, thing in enumerate(self._last) if thing is not None and thing.type == "door"
+        ]
 
     def _update(self) -> None:
         """Read the cells that a step changed."""

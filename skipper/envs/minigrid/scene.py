@@ -126,6 +126,8 @@ class MinigridScene:
             at = np.minimum(place, self._cells - 1)[..., None]
             free = np.take_along_axis(content, at, -1)[..., 0] == EMPTY
             put = (kind != EMPTY) & (place < self._cells) & free
-            np.put_along_axis(content, at, np.where(put, kind, np.take_along_axis(content, at, -1)[..., 0])[..., None], -1)
+            np.put_along_axis(
+                content, at, np.where(put, kind, np.take_along_axis(content, at, -1)[..., 0])[..., None], -1
+            )
             take = (kind != EMPTY) & (place == self._cells) & (carried == 0)
             carried[take] = np.searchsorted(self._carriable, kind[take])

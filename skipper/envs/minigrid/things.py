@@ -9,6 +9,7 @@ import numpy as np
 from minigrid.core.constants import COLOR_TO_IDX, IDX_TO_OBJECT, OBJECT_TO_IDX
 from minigrid.core.world_object import WorldObj
 
+from skipper.runtime.checks import nearest_name
 from skipper.types import Array
 
 LOOKED_AT = 48  # layouts in which objects are looked for
@@ -40,8 +41,8 @@ class Things(NamedTuple):
         code = tuple(map(int, thing.encode()))
         if code not in self.codes:
             raise ValueError(
-                f"unknown object index: a {thing.color} {thing.type} did not occur in the {LOOKED_AT} layouts that were "
-                f"looked at, so networks have no word for it"
+                f"unknown object index: a {thing.color} {thing.type} did not occur in the first {LOOKED_AT} layouts, "
+                f"so networks have no word for it"
             )
         return self.codes.index(code)
 
@@ -62,10 +63,11 @@ class Things(NamedTuple):
 def make_stock(env_id: str) -> Any:
     """The environment itself, without wrappers."""
     if env_id not in gym.registry:
-        from skipper.runtime.checks import nearest_name
-
         raise ValueError(nearest_name("MiniGrid environment", env_id, minigrid_ids()))
-    return gym.make(env_id, disable_env_checker=True).unwrapped
+    try:
+        return gym.make(env_id, disable_env_checker=True).unwrapped
+    except (OSError, AttributeError, ImportError) as error:
+        raise ValueError(f"MiniGrid cannot make {env_id}: {error}") from error
 
 
 def minigrid_ids() -> list[str]:
