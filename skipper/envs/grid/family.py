@@ -119,9 +119,9 @@ class GridFamily(BasicFamily):
         tables = None if chosen is None or one_each else self._tables(chosen)
         if tables is not None:
             return TableVectorEnv(num_envs, tables, self.env, world)
-        return GridVectorEnv(num_envs, self._playing(world), self.facts, chosen, world, one_each=one_each)
+        return GridVectorEnv(num_envs, self.playing(world), self.facts, chosen, world, one_each=one_each)
 
-    def _playing(self, world: GridConfig) -> Make:
+    def playing(self, world: GridConfig) -> Make:
         """Makes the environments that are played."""
         return self._make
 

@@ -55,7 +55,7 @@ class MinigridFamily(GridFamily):
     def _make_default(self) -> FullGrid:
         return FullGrid(self.env_id, self.things, self.max_steps)
 
-    def _playing(self, world: GridConfig) -> Make:
+    def playing(self, world: GridConfig) -> Make:
         """With the world's own limit, on which MiniGrid's reward depends."""
         return partial(FullGrid, self.env_id, self.things, world.max_steps)
 
@@ -75,7 +75,7 @@ class MinigridFamily(GridFamily):
         width, height, _ = self.env.shape
         oracle = None
         if self.has_oracle:
-            make: Any = self._playing(world)
+            make: Any = self.playing(world)
             oracle = GridOracle(make, self.facts.actions, self.scene, self.scene.at_goal)
         symmetries = directed_symmetries(width, height, self.actions, ANY_DIRECTION + 1)
         return super().spec(world, tasks)._replace(oracle=oracle, symmetries=symmetries)
