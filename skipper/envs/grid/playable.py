@@ -138,20 +138,20 @@ def checked(observation: Any, shape: tuple[int, ...], vocabulary: tuple[int, ...
     """An observation as uint8, after checking that it is what its space promised."""
     found = np.asarray(observation)
     if not np.issubdtype(found.dtype, np.integer):
-        raise ValueError(f"wanted an {what} of whole numbers, such as uint8, got {found.dtype}; {HELP}")
+        raise ValueError(f"wanted the {what} in whole numbers, such as uint8, got {found.dtype}; {HELP}")
     if found.shape != shape:
-        raise ValueError(f"wanted an {what} of shape {shape}, got {found.shape}; all layouts have one size, {HELP}")
+        raise ValueError(f"wanted the {what} with shape {shape}, got {found.shape}; all layouts have one size, {HELP}")
     most = found.reshape(-1, shape[-1]).max(0)
     if (most >= vocabulary).any() or found.min() < 0:
         channel = int((most >= vocabulary).argmax())
         raise ValueError(
-            f"unknown object index: channel {channel} of an {what} holds {int(most[channel])}, but the observation "
+            f"unknown object index: channel {channel} of the {what} holds {int(most[channel])}, but the observation "
             f"space allows 0 to {vocabulary[channel] - 1}; raise its upper bound, {HELP}"
         )
     agents = np.count_nonzero(found[..., -1])
     if agents != 1:
         raise ValueError(
-            f"not fully observable: wanted one agent in the last channel of an {what}, got {agents}; "
+            f"not fully observable: wanted one agent in the last channel of the {what}, got {agents}; "
             f"mark its cell with 1, or with 1 to 4 for its direction, and show the whole grid, {HELP}"
         )
     return found.astype(np.uint8)
