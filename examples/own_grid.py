@@ -1,4 +1,4 @@
-"""An own grid in 30 lines: docs/your_environment.md as a script. Runs in seconds: python examples/own_grid.py [FOLDER]."""
+"""An own grid in 30 lines, docs/your_environment.md as a script: python examples/own_grid.py [FOLDER]."""
 
 import re
 import sys

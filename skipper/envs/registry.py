@@ -36,6 +36,14 @@ class Board(NamedTuple):
     goal: int | None  # its cell, where there is one
 
 
+class Detail(NamedTuple):
+    """What the viewer shows of one observation where more than the agent's cell changes."""
+
+    layout: str  # S characters, as in ``Board``
+    direction: int | None  # of the agent: 0 east, 1 south, 2 west, 3 north
+    carried: str = ""  # the character of what the agent carries
+
+
 class TaskTruth(Protocol):
     """Exact ground truth about N tasks with S states each; states are numbers from 0 to S - 1."""
 
@@ -102,6 +110,10 @@ class Family(Protocol):
         """SVG paths drawn on the cells of some characters, in a cell of size 1 from its upper left corner."""
 
     @property
+    def mark_colours(self) -> Mapping[str, str]:
+        """The colours of these paths, as "#rrggbb"; black where there is none."""
+
+    @property
     def set_kind(self) -> str:
         """What the names of evaluation sets are, such as "difficulty"."""
 
@@ -141,6 +153,9 @@ class Family(Protocol):
     def board(self, tasks: TaskSet, row: int) -> Board:
         """The map of a task."""
 
+    def detail(self, observation: Array) -> Detail | None:
+        """What else an observation (W, H, C) shows, where the board does not tell it all."""
+
     def truth(self, tasks: TaskSet) -> TaskTruth | None:
         """Exact ground truth, where there is one."""
 
@@ -163,6 +178,7 @@ class BasicFamily:
     config_type: type[WorldConfig] = WorldConfig
     options_type: type[Any] = NoOptions
     cell_marks: Mapping[str, str] = {}
+    mark_colours: Mapping[str, str] = {}
     set_kind = "set"
 
     def world(self, preset: str) -> Any:
@@ -183,6 +199,10 @@ class BasicFamily:
         """(B,) bool, terminated with a reward."""
         solved: Array = terminated & (reward > 0)
         return solved
+
+    def detail(self, observation: Array) -> Detail | None:
+        """The board tells it all."""
+        return None
 
     def truth(self, tasks: TaskSet) -> TaskTruth | None:
         """No ground truth."""

@@ -10,10 +10,10 @@ from skipper.envs.grid.family import GridFamily
 from skipper.envs.grid.slots import Make
 from skipper.envs.grid.truth import GridOracle
 from skipper.envs.minigrid.full_grid import ANY_DIRECTION, FullGrid
-from skipper.envs.minigrid.render import MARKS, draw, letter_colours, letters
+from skipper.envs.minigrid.render import MARKS, draw, letter_colours, letters, mark_colours
 from skipper.envs.minigrid.scene import MinigridScene
 from skipper.envs.minigrid.things import Things, look, make_stock
-from skipper.envs.registry import Board, TaskSet
+from skipper.envs.registry import Board, Detail, TaskSet
 from skipper.envs.symmetry import directed_symmetries
 from skipper.types import Array, EnvironmentSpec
 
@@ -87,6 +87,11 @@ class MinigridFamily(GridFamily):
         """The colour of each letter of a board."""
         return letter_colours(self.things)
 
+    @property
+    def mark_colours(self) -> dict[str, str]:  # type: ignore[override]
+        """Doors and what can be moved in their own colours."""
+        return mark_colours(self.things)
+
     def draw(self, observation: Array) -> Array:
         """The picture that MiniGrid draws, with what is carried in the agent's cell."""
         return draw(self.things, observation)
@@ -95,6 +100,13 @@ class MinigridFamily(GridFamily):
         """Everything but the agent, as a task begins."""
         board = super().board(tasks, row)
         return board._replace(layout=self.layout(self.env.reset(int(np.asarray(tasks.seeds)[row]))))  # type: ignore[attr-defined]
+
+    def detail(self, observation: Array) -> Detail:
+        """Doors and what can be moved as they are now, the agent's direction and load."""
+        agent = int(observation[..., -1].max())
+        carried = int(observation[..., 1].max()) if observation.shape[-1] == 3 else 0
+        load = letters(self.things)[self.things.carriable()[carried - 1]] if carried else ""
+        return Detail(self.layout(observation), None if agent == ANY_DIRECTION else agent - 1, load)
 
     def layout(self, observation: Array) -> str:
         """One letter for the content of each cell of an observation (W, H, C)."""

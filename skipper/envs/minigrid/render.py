@@ -47,12 +47,20 @@ def letters(things: Things) -> list[str]:
 
 
 def letter_colours(things: Things) -> dict[str, str]:
-    """The colour of each letter's cell."""
-    colours = {}
-    for letter, name, code in zip(letters(things), things.names(), things.codes, strict=True):
-        red, green, blue = COLORS[IDX_TO_COLOR[code[1]]].tolist()
-        colours[letter] = PLAIN.get(name, f"#{red:02x}{green:02x}{blue:02x}")
-    return colours
+    """The colour of each letter's cell: doors and what can be moved stand on black."""
+    named = zip(letters(things), things.names(), things.codes, strict=True)
+    return {letter: PLAIN.get(name, "#000000" if letter in MARKS else _colour(code)) for letter, name, code in named}
+
+
+def mark_colours(things: Things) -> dict[str, str]:
+    """The colours of doors and of what can be moved."""
+    named = zip(letters(things), things.names(), things.codes, strict=True)
+    return {letter: _colour(code) for letter, name, code in named if letter in MARKS and name not in PLAIN}
+
+
+def _colour(code: tuple[int, int, int]) -> str:
+    red, green, blue = COLORS[IDX_TO_COLOR[code[1]]].tolist()
+    return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 def draw(things: Things, observation: Array, tile: int = TILE) -> Array:

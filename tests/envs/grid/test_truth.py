@@ -98,7 +98,9 @@ def test_symmetric_images_follow_the_same_rules():
     assert len(symmetries.cells) == 8
     for state in rng.choice(np.flatnonzero(~table.terminal), 20):
         for image, action in itertools.product(range(8), range(len(family.actions))):
-            seen, after = symmetries.images(table.observation[[state, table.successor[state, action]]], np.full(2, image))
+            seen, after = symmetries.images(
+                table.observation[[state, table.successor[state, action]]], np.full(2, image)
+            )
             assert env.load(seen)
             found = env.step(family.facts.actions[symmetries.actions[image, action]])
             assert (found.observation == after).all()
