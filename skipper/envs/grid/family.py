@@ -72,20 +72,26 @@ class GridFamily(BasicFamily):
 
     def spec(self, world: GridConfig, tasks: TaskSet | None = None) -> EnvironmentSpec:
         """What agents must know before they act; examples are the starts of ``tasks``, or of tasks of the stream."""
-        examples = self._stream_tasks(world) if tasks is None else cast(SeedTasks, tasks)
-        seen = np.stack([self.env.reset(seed) for seed in examples.seeds[:EXAMPLES].tolist()])
+        examples = self._stream_examples if tasks is None else self._starts(cast(SeedTasks, tasks).seeds[:EXAMPLES])
         return EnvironmentSpec(
             shape=self.env.shape,
             vocabulary=self.env.vocabulary,
             actions=len(self.facts.actions),
             longest=world.max_steps,
             scene=self.scene,
-            examples=seen,
+            examples=examples,
             gives_goals=self.facts.goal,
         )
 
-    def _stream_tasks(self, world: GridConfig) -> SeedTasks:
-        return unseen_tasks(self.env, self.facts.layouts, world, EXAMPLES, [0], "training")
+    @cached_property
+    def _stream_examples(self) -> Array:
+        """First observations of tasks of the stream."""
+        tasks = unseen_tasks(self.env, self.facts.layouts, self.config_type(), EXAMPLES, [0], "training")
+        return self._starts(tasks.seeds)
+
+    def _starts(self, seeds: Array) -> Array:
+        """(B, W, H, C) first observations of the tasks of seeds (B,)."""
+        return np.stack([self.env.reset(seed) for seed in seeds.tolist()])
 
     # Tasks
 
@@ -167,8 +173,11 @@ class GridFamily(BasicFamily):
         seen = self.env.reset(int(cast(SeedTasks, tasks).seeds[row]))
         goal = self.env.goal()
         cell = None if goal is None else int(self.scene.agent_cell(goal[None])[0])
-        layout = "".join(LETTERS[min(value, len(LETTERS) - 1)] for value in seen[..., 0].ravel().tolist())
-        return Board(self.env.shape[0], self.env.shape[1], layout, cell)
+        return Board(self.env.shape[0], self.env.shape[1], self.layout(seen), cell)
+
+    def layout(self, observation: Array) -> str:
+        """One character for each cell of an observation (W, H, C)."""
+        return "".join(LETTERS[min(value, len(LETTERS) - 1)] for value in observation[..., 0].ravel().tolist())
 
     def truth(self, tasks: TaskSet) -> GridTruth | None:
         """Ground truth from transition tables, where states are few and every task has a goal."""

@@ -3,8 +3,6 @@
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-import numpy as np
-
 from skipper.envs.grid.config import GridConfig
 from skipper.envs.grid.family import GridFamily
 from skipper.envs.grid.slots import Make
@@ -13,7 +11,7 @@ from skipper.envs.minigrid.full_grid import ANY_DIRECTION, FullGrid
 from skipper.envs.minigrid.render import MARKS, draw, letter_colours, letters, mark_colours
 from skipper.envs.minigrid.scene import MinigridScene
 from skipper.envs.minigrid.things import Things, look, make_stock
-from skipper.envs.registry import Board, Detail, TaskSet
+from skipper.envs.registry import Detail, TaskSet
 from skipper.envs.symmetry import directed_symmetries
 from skipper.types import Array, EnvironmentSpec
 
@@ -95,11 +93,6 @@ class MinigridFamily(GridFamily):
     def draw(self, observation: Array) -> Array:
         """The picture that MiniGrid draws, with what is carried in the agent's cell."""
         return draw(self.things, observation)
-
-    def board(self, tasks: TaskSet, row: int) -> Board:
-        """Everything but the agent, as a task begins."""
-        board = super().board(tasks, row)
-        return board._replace(layout=self.layout(self.env.reset(int(np.asarray(tasks.seeds)[row]))))  # type: ignore[attr-defined]
 
     def detail(self, observation: Array) -> Detail:
         """Doors and what can be moved as they are now, the agent's direction and load."""

@@ -72,7 +72,9 @@ def test_mistakes_are_named(pond):
         "use --env minigrid:ID": {"observation_space": gym.spaces.Dict(image=box(0, 255, (7, 7, 3), np.uint8))},
         "unknown object index: channel 0 of the goal holds": change_observation(lambda seen: np.add(seen, (5, 0))),
         "wanted the goal in whole numbers": change_observation(lambda seen: seen / 2),
-        "not fully observable: wanted one agent in the last channel": change_observation(lambda seen: np.multiply(seen, (1, 0))),
+        "not fully observable: wanted one agent in the last channel": change_observation(
+            lambda seen: np.multiply(seen, (1, 0))
+        ),
         "all layouts have one size": change_observation(lambda seen: seen[:4]),
     }
     for message, changes in cases.items():
