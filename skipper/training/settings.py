@@ -57,7 +57,7 @@ def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]
             notes.append(f"no {offer}: {offers_none}, so {block}.{setting} is off")
     generator: Any = getattr(config, "generator", None)
     if not spec.gives_goals and getattr(generator, "learned_goal", None) is False:
-        config = replace(config, **{"generator": replace(generator, learned_goal=True)})  # type: ignore[arg-type]
+        config = replace(config, **{"generator": replace(generator, learned_goal=True)})
         notes.append(f"no goals: {offers_none}, so generator.learned_goal is on")
     SymmetryEnsemble(spec.symmetries, config.decision.ensemble)  # refuses more images than there are
     check = kind_of(config).check
