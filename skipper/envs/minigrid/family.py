@@ -24,8 +24,7 @@ class MinigridFamily(GridFamily):
     cell_marks = MARKS
 
     def __init__(self, env_id: str) -> None:
-        stock = make_stock(env_id)
-        self.env_id, self.max_steps = env_id, int(stock.max_steps)
+        self.env_id, self.max_steps = env_id, int(make_stock(env_id).max_steps)
         super().__init__(f"minigrid:{env_id}", self._make_default)
 
     @cached_property

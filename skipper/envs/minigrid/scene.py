@@ -41,8 +41,8 @@ class MinigridScene:
 
     def at_goal(self, observations: Array) -> Array:
         """(B,) bool, whether the agents stand on a goal."""
-        reached: Array = self._is_goal[self._content(observations)] & (self._agent(observations) > 0)
-        return reached.any(-1)
+        rows = np.arange(len(observations))
+        return self._is_goal[self._content(observations)[rows, self.agent_cell(observations)]]
 
     def placement(self, observations: Array) -> Array:
         """(B,) all that can change within an episode."""

@@ -61,13 +61,15 @@ class Things(NamedTuple):
 
 
 def make_stock(env_id: str) -> Any:
-    """The environment itself, without wrappers."""
+    """The environment itself, without wrappers, in an episode: some know their limits only then."""
     if env_id not in gym.registry:
         raise ValueError(nearest_name("MiniGrid environment", env_id, minigrid_ids()))
+    stock = gym.make(env_id, disable_env_checker=True).unwrapped
     try:
-        return gym.make(env_id, disable_env_checker=True).unwrapped
-    except (OSError, AttributeError, ImportError) as error:
-        raise ValueError(f"MiniGrid cannot make {env_id}: {error}") from error
+        stock.reset(seed=0)
+    except (OSError, gym.error.DependencyNotInstalled) as error:
+        raise ValueError(f"MiniGrid cannot draw a layout of {env_id}: {error}") from error
+    return stock
 
 
 def minigrid_ids() -> list[str]:

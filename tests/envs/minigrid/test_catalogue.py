@@ -32,7 +32,7 @@ def test_the_tasks_that_planners_are_tried_on_offer_everything():
 def test_reasons_say_what_is_missing():
     assert "mission changes" in describe("MiniGrid-GoToDoor-5x5-v0").reason
     assert "hides" in describe("MiniGrid-ObstructedMaze-1Dlh-v0").reason
-    assert "cannot make" in describe("MiniGrid-WFC-MazeSimple-v0").reason
+    assert "cannot draw a layout" in describe("MiniGrid-WFC-MazeSimple-v0").reason
     unlock = describe("MiniGrid-Unlock-v0")
     assert (unlock.goal, unlock.oracle, unlock.table) == (False, False, True)
     moving = describe("MiniGrid-Dynamic-Obstacles-5x5-v0")
