@@ -1,5 +1,6 @@
 """What can be in a cell of one MiniGrid environment: objects with their colours and states, as one number each."""
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -64,7 +65,9 @@ def make_stock(env_id: str) -> Any:
     """The environment itself, without wrappers, in an episode: some know their limits only then."""
     if env_id not in gym.registry:
         raise ValueError(nearest_name("MiniGrid environment", env_id, minigrid_ids()))
-    stock = gym.make(env_id, disable_env_checker=True).unwrapped
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # an older version of an environment is one as well
+        stock = gym.make(env_id, disable_env_checker=True).unwrapped
     try:
         stock.reset(seed=0)
     except (OSError, gym.error.DependencyNotInstalled) as error:

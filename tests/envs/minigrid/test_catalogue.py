@@ -7,14 +7,12 @@ import pytest
 from skipper.envs.minigrid.catalogue import describe
 from skipper.envs.minigrid.things import minigrid_ids
 
-SLOW = ("ObstructedMaze-Full", "ObstructedMaze-2Q", "ObstructedMaze-1Q", "BabyAI-Boss", "BabyAI-Synth", "BabyAI-Mini")
-
 
 def test_there_are_environments():
     assert len(minigrid_ids()) > 100
 
 
-@pytest.mark.parametrize("env_id", [name for name in minigrid_ids() if not any(slow in name for slow in SLOW)])
+@pytest.mark.parametrize("env_id", minigrid_ids())
 def test_every_environment_is_supported_or_refused(env_id):
     begin = time.process_time()
     entry = describe(env_id)
