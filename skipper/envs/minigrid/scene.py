@@ -109,7 +109,7 @@ class MinigridScene:
 
     def _list_movables(self, observations: Array, content: Array) -> tuple[Array, Array]:
         """Kinds and places, (B, movables) each, ordered by both; kind ``EMPTY`` and gone where there are fewer."""
-        carried = self._carriable[observations[..., 1].reshape(len(content), -1).max(-1)]
+        carried = self._carriable[observations[..., 1].reshape(len(content), self._cells).max(-1)]
         kinds = np.concatenate([np.where(self._is_movable[content], content, EMPTY), carried[:, None]], 1)  # (B, S + 1)
         order = np.where(kinds == EMPTY, NOWHERE, kinds * (self._cells + 1) + np.arange(self._cells + 1))
         first = order.argsort(-1)[:, : self._movables]

@@ -85,6 +85,7 @@ def test_placements_draw_the_states_that_they_describe(env_id):
     context = np.repeat(states[:1], len(states), axis=0)
     assert (scene.place_agent(context, placements[:, None])[:, 0] == states).all()
     assert len(np.unique(scene.scenery(states), axis=0)) == 1
+    assert placement_of(scene, states[:0]).shape == (0,)  # a batch without a rewarded state
     assert (scene.agent_cell(states) == placements % (states.shape[1] * states.shape[2])).all()
 
 
