@@ -13,6 +13,7 @@ from skipper.commands.bench import Bench
 from skipper.commands.compare import Compare
 from skipper.commands.demo import Demo
 from skipper.commands.diagnose import Diagnose
+from skipper.commands.environments import Environments
 from skipper.commands.evaluate import Evaluate
 from skipper.commands.markdown_table import Table
 from skipper.commands.options import with_world
@@ -90,6 +91,7 @@ def commands(base: RunConfig, family: Family) -> Any:
         | Annotated[Reproduce, command("reproduce")]
         | Annotated[Report, command("report")]
         | Annotated[Demo, command("demo")]
+        | Annotated[Environments, command("environments")]
         | Annotated[Bench, command("bench")]
     )
 

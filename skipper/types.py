@@ -37,7 +37,28 @@ class Scene(Protocol):
         """(B,) the cells of the goals in observations (B, W, H, C)."""
 
     def place_agent(self, observations: Array, cells: Array) -> Array:
-        """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N)."""
+        """(B, N, W, H, C) the scenes of observations (B, W, H, C) with the agent at each of ``cells`` (B, N).
+
+        For a ``DetailedScene`` these are placements, which say more than the cell.
+        """
+
+
+@runtime_checkable
+class DetailedScene(Protocol):
+    """What a scene offers beside ``Scene`` where more than the agent's cell changes within an episode.
+
+    A placement is one number for all that changes, with one digit for each part (``runtime/mixed_radix.py``).
+    """
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """How many values each part has: first the agent's cell, then such as its direction or the state of a door.
+
+        A part with S values or more is a place as well: its first S values are cells.
+        """
+
+    def placement(self, observations: Array) -> Array:
+        """(B,) the placements that observations (B, W, H, C) show."""
 
 
 class Symmetries(NamedTuple):
@@ -48,12 +69,16 @@ class Symmetries(NamedTuple):
 
     cells: Array  # (G, S) for each cell of an image, the cell of the original that it shows
     actions: Array  # (G, A) for each action of the original, the corresponding action in the image
+    turned: Array | None = None  # (G, V) each value of the last channel in the image, where it shows a direction
 
     def images(self, observations: Array, which: Array) -> Array:
         """(B, W, H, C) the images ``which`` (B,) of observations (B, W, H, C)."""
         B, W, H, C = observations.shape  # noqa: N806
         shown = self.cells[which] + np.arange(B)[:, None] * (W * H)  # (B, S)
-        return observations.reshape(B * W * H, C)[shown].reshape(observations.shape)
+        images: Array = observations.reshape(B * W * H, C)[shown].reshape(observations.shape)
+        if self.turned is not None:
+            images[..., -1] = self.turned[which[:, None, None], images[..., -1]]
+        return images
 
 
 class Palette(NamedTuple):
@@ -77,6 +102,8 @@ class EnvironmentSpec(NamedTuple):
     oracle: "Oracle | None" = None  # ground truth, where it is known
     symmetries: Symmetries | None = None  # where it has any
     palette: Palette | None = None  # where it can be drawn without textures
+    parts: tuple[int, ...] = ()  # of placements, where the scene is not at hand; () asks the scene
+    gives_goals: bool = True  # whether ``TimeStep.goal`` is the goal; otherwise agents must find out
 
 
 class Transition(NamedTuple):
@@ -261,7 +288,7 @@ class Oracle(Protocol):
         """(B,) fewest steps from observations to targets, ``inf`` where there is no path."""
 
     def reachable(self, observations: Array) -> Array:
-        """(B, S) bool, the non-terminal cells that can be reached from observations (B, W, H, C)."""
+        """(B, S) bool, the non-terminal cells, or placements, that can be reached from observations (B, W, H, C)."""
 
     def edges(self, observations: Array, discount: float) -> tuple[Array, Array, Array, Array]:
         """True distance, discount and reward (B, N, N) of all pairs of states (B, N, W, H, C), and terminal (B, N)."""
@@ -272,6 +299,18 @@ def scene_of(spec: EnvironmentSpec) -> Scene:
     if spec.scene is None:
         raise ValueError("this agent imagines states: the environment must offer a Scene")
     return spec.scene
+
+
+def parts_of(spec: EnvironmentSpec) -> tuple[int, ...]:
+    """How many values each part of a placement has; by default it is the agent's cell alone."""
+    if spec.parts or not isinstance(spec.scene, DetailedScene):
+        return spec.parts or (spec.shape[0] * spec.shape[1],)
+    return spec.scene.parts
+
+
+def placement_of(scene: Scene, observations: Array) -> Array:
+    """(B,) what ``scene.place_agent`` needs to draw observations (B, W, H, C) again."""
+    return scene.placement(observations) if isinstance(scene, DetailedScene) else scene.agent_cell(observations)
 
 
 def oracle_of(spec: EnvironmentSpec) -> Oracle:

@@ -107,6 +107,15 @@ def test_only_the_registry_and_its_own_benchmark_know_the_lava_world(path):
     assert not imported or name.startswith("envs/lava/") or name in KNOWS_LAVA
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_the_registry_knows_minigrid(path):
+    name = path.relative_to(PACKAGE).as_posix()
+    known = [
+        module for module in imports_of(path.read_text()) if module.startswith(("skipper.envs.minigrid", "minigrid"))
+    ]
+    assert not known or name.startswith("envs/minigrid/") or name == "envs/registry.py"
+
+
 def global_randomness(source: str) -> list[str]:
     allowed = {"np.random": {"Generator", "SeedSequence", "default_rng"}, "random": {"Random"}}
     found = []

@@ -17,6 +17,7 @@ PAGES = (
     "docs/run_folder.md",
     "docs/viewer.md",
     "docs/world.md",
+    "docs/your_environment.md",
 )
 WALK_FILES = 10  # at most, on a walk through the code
 RETURNS = 2  # at most, to any of them

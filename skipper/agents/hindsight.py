@@ -15,7 +15,8 @@ from skipper.nets.heads import PairwiseHead
 from skipper.nets.layers import observations_tensor
 from skipper.replay.all_pairs import NO_PAIR, AllPairsSampler, Pairs, sample_contexts
 from skipper.replay.prioritized import PrioritizedSampler, Samples
-from skipper.types import Array, EnvironmentSpec, scene_of
+from skipper.runtime.mixed_radix import most_likely
+from skipper.types import Array, EnvironmentSpec, parts_of, placement_of, scene_of
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -112,8 +113,8 @@ class UpdateBatch(NamedTuple):
     bootstrap: Any  # what the target network expects after them, as the agent's losses need it; of tensors
     leaf: Array | None  # (real,) leaves of the sum tree, where transitions were drawn by priority
     weight: Tensor | None  # (real,) their importance weights
-    contexts: tuple[Tensor, Tensor, Tensor] | None  # for the generator: states, others of their episodes, agents' cells
-    goals: tuple[Tensor, Tensor] | None  # for the goal generator: states, and the cells in which agents were rewarded
+    contexts: tuple[Tensor, Tensor, Tensor] | None  # for the generator: states, others of their episodes, placements
+    goals: tuple[Tensor, Tensor] | None  # for the goal generator: states, and the placements that were rewarded
     update: int  # number of updates before
     rate: float  # fraction of the learning rate
 
@@ -122,7 +123,7 @@ class Imagination(Protocol):
     """Where imagined states come from."""
 
     def logits(self, observation: Tensor, codes: Tensor) -> Tensor:
-        """(B, N, S) logits of the agent's cell for codes (B, N) in contexts (B, W, H, C)."""
+        """(B, N, S) logits of the agent's cell, or of all parts of a placement, for codes (B, N) in (B, W, H, C)."""
 
 
 class HindsightBatches:
@@ -132,7 +133,7 @@ class HindsightBatches:
         self, core: LearningCore[Any], config: TargetRunConfig, spec: EnvironmentSpec, imagination: Imagination
     ) -> None:
         self.config, self.core, self._imagination = config, core, imagination
-        self._scene, self._state_key = scene_of(spec), spec.state_key
+        self._scene, self._state_key, self._parts = scene_of(spec), spec.state_key, parts_of(spec)
         self.sampler: PrioritizedSampler | AllPairsSampler
         if config.replay.all_pairs:
             self.sampler = AllPairsSampler(core.store, config.replay, config.learning.task_discount)
@@ -160,7 +161,7 @@ class HindsightBatches:
         return images.of_pairs(pairs, self.core.target_updates) if images else pairs
 
     def contexts(self, hindsight: Hindsight | None) -> tuple[Tensor, Tensor, Tensor]:
-        """States to reconstruct, for each another state of its episode as context, and the agents' cells.
+        """States to reconstruct, for each another state of its episode as context, and their placements.
 
         They are those of ``hindsight``, but with all pairs drawn anew: these come from too few episodes.
         """
@@ -172,23 +173,23 @@ class HindsightBatches:
         else:
             assert hindsight is not None
             described, context = hindsight.state[hindsight.source], hindsight.state[hindsight.target]
-        return described, context, self.cells(described)
+        return described, context, self.placements(described)
 
-    def cells(self, states: Tensor) -> Tensor:
-        """(B,) the agents' cells in states (B, W, H, C)."""
-        return torch.from_numpy(self._scene.agent_cell(states.numpy()))
+    def placements(self, states: Tensor) -> Tensor:
+        """(B,) the agents' cells, or more of what changes within an episode, in states (B, W, H, C)."""
+        return torch.from_numpy(placement_of(self._scene, states.numpy()))
 
     def with_imagined_targets(self, hindsight: Hindsight) -> Hindsight:
         """The batch, followed by transitions whose targets are imagined and may not exist (Alg. 3).
 
         One target is imagined per episode. Single samples are all repeated with it, of all pairs a random part.
         """
-        # Imagine a state in the context of each episode: a random code, and a cell sampled by Gumbel noise.
+        # Imagine a state in the context of each episode: a random code, and a placement sampled by Gumbel noise.
         context = hindsight.state[hindsight.first_states]  # (E, W, H, C)
         codes = self.rng.integers(2**self.config.generator.description_bits, size=(len(context), 1))
         logits = self._imagination.logits(context, torch.from_numpy(codes))[:, 0].cpu().numpy()  # (E, S)
-        cell = (logits + self.rng.gumbel(size=logits.shape)).argmax(-1)
-        imagined = self._scene.place_agent(context.numpy(), cell[:, None])[:, 0]
+        placement = most_likely(logits + self.rng.gumbel(size=logits.shape), self._parts)
+        imagined = self._scene.place_agent(context.numpy(), placement[:, None])[:, 0]
         # Replace the targets of some transitions by them.
         rows = torch.arange(len(hindsight.action))
         if self.config.replay.all_pairs:

@@ -169,6 +169,11 @@ def check_environment(config: RunConfig, spec: EnvironmentSpec, oracle_parts: Se
             f"{config.agent!r} draws the states that it imagines and needs a scene; "
             f"the environment {config.env!r} offers none"
         )
+    if not spec.gives_goals and not getattr(getattr(config, "generator", None), "learned_goal", False):
+        raise ValueError(
+            f"{config.agent!r} must be given the goal of every task, which the environment {config.env!r} does not do; "
+            f"agents of Skipper learn it instead"
+        )
     if spec.oracle is None and oracle_parts:
         raise ValueError(
             f"oracle_parts ({', '.join(oracle_parts)}) need an oracle; the environment {config.env!r} offers none"

@@ -27,7 +27,7 @@ from skipper.agents.hindsight import UpdateBatch, Updater, UpdateResult, all_met
 from skipper.agents.target_config import TargetRunConfig
 from skipper.config import WorldConfig
 from skipper.runtime.threads import configure_threads, peak_memory_mb
-from skipper.types import EnvironmentSpec
+from skipper.types import EnvironmentSpec, parts_of
 
 BATCHES_AHEAD = 4  # enough to keep the other process busy, few enough to keep it close behind
 
@@ -72,7 +72,7 @@ class UpdaterProcess:
         self._outdated = False  # whether updates were requested since the last copy of the estimators
         self._finalizer = weakref.finalize(self, _close, self._process, self._threads)
         # The network needs only these fields; the others may not be picklable.
-        network_spec = EnvironmentSpec(spec.shape, spec.vocabulary, spec.actions, spec.longest, examples=spec.examples)
+        network_spec = EnvironmentSpec(*spec[:4], examples=spec.examples, parts=parts_of(spec))
         # The world is the environment's own type, which another process may not be able to import.
         world = WorldConfig(max_steps=config.world.max_steps)
         self._request("begin", type(updater), replace(config, world=world), network_spec).result()

@@ -17,7 +17,7 @@ from skipper.planning.proxy import ProxyProblem, solve
 from skipper.planning.prune import EdgeStatus
 from skipper.planning.value_iteration import TIE
 from skipper.training.evaluate import rollout
-from skipper.types import CURRENT, Array, Edges, Oracle, oracle_of, scene_of
+from skipper.types import CURRENT, Array, Edges, Oracle, oracle_of, placement_of, scene_of
 
 FARTHEST = 16  # true distances of at least this many steps are reported together
 TASKS = 16  # tasks that edges, walks and the generator are measured on
@@ -217,10 +217,10 @@ def episode_truth(
 def generator_truth(
     policy: PlanningPolicy, truth: TaskTruth, rng: np.random.Generator, states: int = 8
 ) -> dict[str, Any]:
-    """Accuracy of reconstructed agents' cells, and how many different and how many reachable cells all codes name.
+    """Accuracy of reconstructed placements, and how many different and how many reachable ones all codes name.
 
-    A state is described and decoded in the context of another state of its task. The cells that codes name are decoded
-    in the context of the task's start; "reachable_share" of them can be reached from there.
+    A state is described and decoded in the context of another state of its task. The placements that codes name are
+    decoded in the context of the task's start; "reachable_share" of them can be reached from there.
     """
     generator, scene = policy.network.generator, scene_of(policy.spec)
     count = len(truth.starts())
@@ -237,7 +237,7 @@ def generator_truth(
     named = np.zeros(reachable.shape, bool)
     np.put_along_axis(named, cells, True, axis=1)
     return {
-        "reconstruction": float((found == scene.agent_cell(described)).mean()),
+        "reconstruction": float((found == placement_of(scene, described)).mean()),
         "distinct_cells": float(named.sum(-1).mean()),
         "reachable_share": float((named & reachable).sum() / named.sum()),
     }

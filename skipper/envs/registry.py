@@ -3,8 +3,9 @@
 A family offers what it can. Without ground truth, symmetries or a scene, whatever needs them is off.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol
 
 from skipper.config import WorldConfig
@@ -33,6 +34,14 @@ class Board(NamedTuple):
     height: int
     layout: str  # S characters, cell x * height + y
     goal: int | None  # its cell, where there is one
+
+
+class Detail(NamedTuple):
+    """What the viewer shows of one observation where more than the agent's cell changes."""
+
+    layout: str  # S characters, as in ``Board``
+    direction: int | None  # of the agent: 0 east, 1 south, 2 west, 3 north
+    carried: str = ""  # the character of what the agent carries
 
 
 class TaskTruth(Protocol):
@@ -101,6 +110,10 @@ class Family(Protocol):
         """SVG paths drawn on the cells of some characters, in a cell of size 1 from its upper left corner."""
 
     @property
+    def mark_colours(self) -> Mapping[str, str]:
+        """The colours of these paths, as "#rrggbb"; black where there is none."""
+
+    @property
     def set_kind(self) -> str:
         """What the names of evaluation sets are, such as "difficulty"."""
 
@@ -115,6 +128,9 @@ class Family(Protocol):
 
     def vector_env(self, num_envs: int, tasks: TaskSet | None, world: Any, *, one_each: bool = False) -> Worlds:
         """Environments that draw one of ``tasks`` per episode, or keep ``one_each``; None: a new task every episode."""
+
+    def how_stepped(self, world: Any, tasks: TaskSet | None) -> str:
+        """How ``vector_env`` steps these tasks, in words; empty where there is only one way."""
 
     def evaluation_names(self, world: Any) -> tuple[str, ...]:
         """Names of the evaluation sets."""
@@ -136,6 +152,9 @@ class Family(Protocol):
 
     def board(self, tasks: TaskSet, row: int) -> Board:
         """The map of a task."""
+
+    def detail(self, observation: Array) -> Detail | None:
+        """What else an observation (W, H, C) shows, where the board does not tell it all."""
 
     def truth(self, tasks: TaskSet) -> TaskTruth | None:
         """Exact ground truth, where there is one."""
@@ -159,11 +178,16 @@ class BasicFamily:
     config_type: type[WorldConfig] = WorldConfig
     options_type: type[Any] = NoOptions
     cell_marks: Mapping[str, str] = {}
+    mark_colours: Mapping[str, str] = {}
     set_kind = "set"
 
     def world(self, preset: str) -> Any:
         """The same world for every preset."""
         return self.config_type()
+
+    def how_stepped(self, world: Any, tasks: TaskSet | None) -> str:
+        """There is only one way."""
+        return ""
 
     def training_evaluation(self, world: Any, tasks: TaskSet | None, count: int, seed: int) -> TaskSet:
         """Training tasks are evaluated as they are."""
@@ -175,6 +199,10 @@ class BasicFamily:
         """(B,) bool, terminated with a reward."""
         solved: Array = terminated & (reward > 0)
         return solved
+
+    def detail(self, observation: Array) -> Detail | None:
+        """The board tells it all."""
+        return None
 
     def truth(self, tasks: TaskSet) -> TaskTruth | None:
         """No ground truth."""
@@ -210,9 +238,32 @@ def _lava() -> Family:
     return LAVA
 
 
+def _need_minigrid() -> None:
+    if find_spec("minigrid") is None:
+        raise ValueError("MiniGrid is not installed; install it with: pip install 'skipper-rl[minigrid]'")
+
+
+def _minigrid(env_id: str) -> Family:
+    _need_minigrid()
+    from skipper.envs.minigrid.family import minigrid_family
+
+    return minigrid_family(env_id)
+
+
+def find_catalogue(wanted: Callable[[str], bool]) -> Iterator[Any]:
+    """What each of the ``wanted`` MiniGrid environments offers, or why it is refused."""
+    _need_minigrid()
+    from skipper.envs.minigrid.catalogue import catalogue
+    from skipper.envs.minigrid.things import minigrid_ids
+
+    return catalogue(name for name in minigrid_ids() if wanted(name))
+
+
 DEFAULT_FAMILY = "lava"
 # Loaded on demand: compiled environments take a while to import.
 FAMILIES: dict[str, Callable[[], Family]] = {"lava": _lava}
+# Families of a library with many environments: "minigrid:ID" is the family of one of them.
+LIBRARIES: dict[str, Callable[[str], Family]] = {"minigrid": _minigrid}
 
 
 def register_family(name: str, load: Callable[[], Family]) -> None:
@@ -222,6 +273,9 @@ def register_family(name: str, load: Callable[[], Family]) -> None:
 
 def find_family(name: str) -> Family:
     """The family called ``name``."""
+    library, found, one = name.partition(":")
+    if found and library in LIBRARIES:
+        return LIBRARIES[library](one)
     if name not in FAMILIES:
-        raise ValueError(nearest_name("environment", name, FAMILIES))
+        raise ValueError(nearest_name("environment", name, [*FAMILIES, *(f"{library}:ID" for library in LIBRARIES)]))
     return FAMILIES[name]()

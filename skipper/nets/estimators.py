@@ -5,10 +5,10 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from skipper.config import GeneratorConfig, LearningConfig, NetworkConfig, PlanningConfig, SkipperGeneratorConfig
-from skipper.nets.generator import CheckpointGenerator, GoalGenerator
 from skipper.nets.heads import Heads, PairwiseHead, discount_support, distance_support, unit_support
 from skipper.nets.layers import mlp
 from skipper.nets.selector import PartialStates
+from skipper.nets.state_generator import checkpoint_generator, goal_generator
 from skipper.types import EnvironmentSpec
 
 
@@ -71,8 +71,8 @@ class SkipperNetwork(nn.Module):
     def __init__(self, config: PlannerConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
         self.estimators = EstimatorNetwork(config.network, spec)
-        self.generator = CheckpointGenerator(config.generator, spec)
-        self.goal = GoalGenerator(config.generator, spec) if config.generator.learned_goal else None
+        self.generator = checkpoint_generator(config.generator, spec)
+        self.goal = goal_generator(config.generator, spec) if config.generator.learned_goal else None
         never = config.planning.distance_distributions
         self._discounts = discount_support(config.network.bins, config.learning.task_discount, never=never)
 
@@ -98,7 +98,7 @@ class LeapNetwork(nn.Module):
     def __init__(self, config: GeneratingConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
         self.estimators = DistanceNetwork(config.network, spec)
-        self.generator = CheckpointGenerator(config.generator, spec)
+        self.generator = checkpoint_generator(config.generator, spec)
         self._discounts = discount_support(config.network.bins, config.learning.task_discount)
 
     def heads(self) -> Heads:

@@ -25,6 +25,7 @@ from skipper.nets.generator import CheckpointGenerator
 from skipper.nets.heads import PairEstimates, PlainHeads
 from skipper.nets.layers import observations_tensor
 from skipper.runtime.hashing import content_hashes
+from skipper.runtime.mixed_radix import most_likely
 from skipper.types import Array, EnvironmentSpec, LazyEdges, Vertices
 
 DESCRIPTIONS = 4096  # cached before the cache is emptied
@@ -129,14 +130,16 @@ class FrozenNetwork:
     # Imagined states
 
     def imagine(self, observation: Array, codes: Array, environments: Array | None = None) -> Array:
-        """(B, N) most likely cells of the agent for ``codes`` (B, N) in the contexts of observations (B, W, H, C).
+        """(B, N) most likely cells, or placements, for ``codes`` (B, N) in the contexts of observations (B, W, H, C).
 
         ``environments`` (B,) are the numbers of the environments, whose contexts mostly stay the same between calls.
         """
         self._refresh()
         contexts = observations_tensor(observation)
         if environments is None or not self._incremental or not self._has_pages(environments, codes.shape[1] + 2):
-            return self.logits(contexts, torch.from_numpy(codes)).argmax(-1).cpu().numpy()
+            return most_likely(
+                self.logits(contexts, torch.from_numpy(codes)).cpu().numpy(), self.network.generator.parts
+            )
         if self._incremental_fuser is None:
             fuser = self._packed_fuser()
             assert isinstance(fuser, CompiledFuser)
@@ -145,7 +148,7 @@ class FrozenNetwork:
 
     @torch.no_grad()
     def logits(self, observation: Tensor, codes: Tensor) -> Tensor:
-        """(B, N, S) logits of the agent's cell for codes (B, N) in contexts (B, W, H, C), as the generator gives."""
+        """(B, N, S) logits as the generator gives them for codes (B, N) in contexts (B, W, H, C)."""
         self._refresh()
         logits: Tensor = self._packed_fuser()(observation, codes)
         return logits

@@ -5,6 +5,8 @@ compared exactly. Other bits fused with the same context give other states of th
 Generator"). The decoder reconstructs the agent's cell: one logit per cell.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -13,7 +15,8 @@ from torch.nn import functional
 from skipper.config import GeneratorConfig
 from skipper.nets.compiled.exact_types import RESIDUAL_BLOCK, has_exact_types
 from skipper.nets.layers import BagOfWords, ResidualBlock
-from skipper.types import EnvironmentSpec
+from skipper.runtime import mixed_radix
+from skipper.types import EnvironmentSpec, parts_of
 
 
 class PartialDescription(nn.Module):
@@ -112,11 +115,14 @@ class CheckpointGenerator(nn.Module):
 
     def __init__(self, config: GeneratorConfig, spec: EnvironmentSpec) -> None:
         super().__init__()
-        self.bits = config.description_bits
+        self.bits, self.parts = config.description_bits, parts_of(spec)
         self.context = BagOfWords(spec.vocabulary, config.generator_width)
         describe = FlatDescription if config.flat_description else PartialDescription
         self.description = describe(config, spec)
-        self.fuse = Fuser(config, spec)
+        self.fuse = self._fuser(config, spec)
+
+    def _fuser(self, config: GeneratorConfig, spec: EnvironmentSpec) -> nn.Module:
+        return Fuser(config, spec)
 
     @torch.no_grad()
     def codes(self, observation: Tensor) -> Tensor:
@@ -124,19 +130,22 @@ class CheckpointGenerator(nn.Module):
         return bits_to_codes(self.description(observation).argmax(-1))
 
     def forward(self, observation: Tensor, codes: Tensor) -> Tensor:
-        """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C)."""
+        """(B, N, S) logits of the agent's cell for codes (B, N) in the contexts of observations (B, W, H, C).
+
+        Where placements have several parts, the logits of all of them.
+        """
         context = self.context(observation).repeat_interleave(codes.shape[1], dim=0)  # (B * N, width, W, H)
         logits: Tensor = self.fuse(context, codes_to_bits(codes.flatten().to(context.device), self.bits))
         return logits.unflatten(0, (codes.shape[0], codes.shape[1]))
 
-    def losses(self, observation: Tensor, context: Tensor, cell: Tensor) -> dict[str, Tensor]:
-        """Per-sample (B,): reconstruction of ``cell`` in another state's context, and negative entropy of the bits."""
+    def losses(self, observation: Tensor, context: Tensor, placement: Tensor) -> dict[str, Tensor]:
+        """Per-sample (B,): reconstruction of ``placement`` in another's context, and negative entropy of the bits."""
         logits = self.description(observation)  # (B, bits, 2)
         located = self.fuse(self.context(context), straight_through(logits))
         # Not xlogy: its gradient is NaN where a probability underflows to 0. The offset makes even bits 0.
         negative_entropy = (logits.softmax(-1) * logits.log_softmax(-1) + np.log(2.0) / 2).sum((1, 2))
         return {
-            "reconstruction": functional.cross_entropy(located, cell.to(located.device), reduction="none"),
+            "reconstruction": placement_loss(located, placement, self.parts),
             "entropy": negative_entropy,
         }
 
@@ -163,6 +172,19 @@ class GoalGenerator(nn.Module):
         """Mean cross-entropy of the cells (B,) in which agents were rewarded."""
         logits = self(observation)
         return functional.cross_entropy(logits, cell.to(logits.device))
+
+
+def placement_loss(logits: Tensor, placement: Tensor, parts: Sequence[int]) -> Tensor:
+    """(B,) cross-entropies of placements (B,), summed over their parts; ``logits`` (B, sum of parts)."""
+    placement = placement.to(logits.device)
+    if len(parts) == 1:
+        return functional.cross_entropy(logits, placement, reduction="none")
+    digits = torch.from_numpy(mixed_radix.split(placement.cpu().numpy(), parts)).to(logits.device)  # (B, F)
+    losses = (
+        functional.cross_entropy(part, digits[:, index], reduction="none")
+        for index, part in enumerate(logits.split(list(parts), -1))
+    )
+    return torch.stack(list(losses)).sum(0)
 
 
 def straight_through(logits: Tensor) -> Tensor:

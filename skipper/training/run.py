@@ -187,6 +187,7 @@ def train(config: RunConfig, out: Path, display: Display | None = None, stop: St
     tasks = family.training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
     spec = family.spec(config.world, tasks)
     used, notes = supported(config, spec)
+    notes += [note for note in [family.how_stepped(config.world, tasks)] if note]
     display = display or Silence()
     listen = stop is None
     stop = stop or Stop()

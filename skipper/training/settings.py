@@ -44,7 +44,7 @@ OPTIONAL = (
 
 
 def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]:
-    """The configuration without the settings that the environment cannot support, and a line about each of them.
+    """The configuration with only the settings that the environment can support, and a line about each change.
 
     Refused where the agent cannot do without.
     """
@@ -55,6 +55,10 @@ def supported(config: Config, spec: EnvironmentSpec) -> tuple[Config, list[str]]
             changed: dict[str, Any] = {block: replace(cast(Any, settings), **{setting: False})}
             config = replace(config, **changed)
             notes.append(f"no {offer}: {offers_none}, so {block}.{setting} is off")
+    generator: Any = getattr(config, "generator", None)
+    if not spec.gives_goals and getattr(generator, "learned_goal", None) is False:
+        config = replace(config, **{"generator": replace(generator, learned_goal=True)})
+        notes.append(f"no goals: {offers_none}, so generator.learned_goal is on")
     SymmetryEnsemble(spec.symmetries, config.decision.ensemble)  # refuses more images than there are
     check = kind_of(config).check
     if check is not None:

@@ -63,12 +63,23 @@ class _Recorder:
             episode, observations = self._recordings[row]
             observations.append(moment.observation[row])
             self._add_plan(episode, moment.decision, row)
-            step = {"cell": int(cells[row])} | self._decision(moment.decision, row) | notes[row]
+            step = {"cell": int(cells[row])} | self._detail(episode, moment.observation[row])
+            step |= self._decision(moment.decision, row) | notes[row]
             episode["steps"].append(step | {"plan": len(episode["plans"]) - 1})
             if moment.ended[row]:
                 observations.append(moment.next_observation[row])
                 episode["end"] = int(after[row])
                 episode["outcome"] = _outcome(bool(moment.terminated[row]), bool(solved[row]))
+
+    def _detail(self, episode: Json, observation: Array) -> Json:
+        """Direction and load of the agent, and the map where it is no longer that of the beginning."""
+        detail = self._family.detail(observation)
+        if detail is None:
+            return {}
+        found: Json = {} if detail.direction is None else {"direction": detail.direction}
+        if detail.layout != episode["layout"]:
+            found["layout"] = detail.layout
+        return found | ({"carried": detail.carried} if detail.carried else {})
 
     def _decision(self, decision: Decision, row: int) -> Json:
         """What was decided, and as far as the agent says so, why."""
@@ -210,6 +221,7 @@ def page_data(title: str, about: Mapping[str, str], family: Family, tasks: TaskS
         "height": board.height,
         "colours": dict(family.cell_colours),
         "marks": dict(family.cell_marks),
+        "mark_colours": dict(family.mark_colours),
         "actions": family.actions,
         "statuses": {str(int(status)): words for status, words in STATUSES.items()},
         "episodes": episodes,

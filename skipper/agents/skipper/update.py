@@ -75,9 +75,10 @@ class SkipperBatches:
         return UpdateBatch(hindsight, real, bootstrap, leaf, weight, contexts, goals, update, core.rate)
 
     def _goals(self, hindsight: Hindsight) -> tuple[Tensor, Tensor]:
-        """Targets of rewarded transitions, and the cells that these entered."""
+        """Targets of rewarded transitions, and the placements that these led to."""
         rewarded = torch.nonzero(hindsight.reward > 0)[:, 0]
-        return hindsight.state[hindsight.target[rewarded]], self.draw.cells(hindsight.state[hindsight.next[rewarded]])
+        entered = hindsight.state[hindsight.next[rewarded]]
+        return hindsight.state[hindsight.target[rewarded]], self.draw.placements(entered)
 
 
 @torch.no_grad()
@@ -149,12 +150,12 @@ class SkipperUpdater(Updater[SkipperNetwork]):
     def update_generators(self, batch: UpdateBatch) -> dict[str, float]:
         """One step of the generators when it is due, not weighted by priority (App. "Checkpoint Generator")."""
         losses, network, settings = {}, self.online.network, self.config.generator
-        # Reconstruct the agent's cell of states in the contexts of others of their episodes.
+        # Reconstruct the placements of states in the contexts of others of their episodes.
         if batch.contexts is not None:
             found = network.generator.losses(*batch.contexts)
             scale = settings.entropy_scale * cyclic_weight(batch.update, settings.entropy_period)
             losses = {"reconstruction": found["reconstruction"].mean(), "entropy": scale * found["entropy"].mean()}
-        # Predict the cells in which agents were rewarded.
+        # Predict the placements in which agents were rewarded.
         if network.goal is not None and batch.goals is not None and len(batch.goals[1]):
             losses["goal"] = network.goal.loss(*batch.goals)
         if losses:

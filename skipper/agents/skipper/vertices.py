@@ -10,7 +10,8 @@ from skipper.nets.estimators import SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import observations_tensor
 from skipper.runtime.jit import kernel
-from skipper.types import CURRENT, GOAL, Array, EnvironmentSpec, Vertices, oracle_of, scene_of
+from skipper.runtime.mixed_radix import most_likely
+from skipper.types import CURRENT, GOAL, Array, EnvironmentSpec, Vertices, oracle_of, parts_of, scene_of
 
 
 class VertexSource:
@@ -19,7 +20,8 @@ class VertexSource:
     def __init__(
         self, frozen: FrozenNetwork, config: SkipperConfig, spec: EnvironmentSpec, rng: np.random.Generator
     ) -> None:
-        self._frozen, self._config, self._spec, self._scene, self._rng = frozen, config, spec, scene_of(spec), rng
+        self._frozen, self._config, self._spec, self._rng = frozen, config, spec, rng
+        self._scene, self._parts = scene_of(spec), parts_of(spec)
 
     def propose(
         self, observation: Array, goal: Array, *, environments: Array | None = None, checkpoints: int | None = None
@@ -80,8 +82,8 @@ class VertexSource:
         assert isinstance(network, SkipperNetwork)
         if network.goal is None:
             return given
-        cell = network.goal(observations_tensor(observation)).argmax(-1).cpu().numpy()
-        return self._scene.place_agent(observation, cell[:, None])[:, 0]
+        logits = network.goal(observations_tensor(observation)).cpu().numpy()
+        return self._scene.place_agent(observation, most_likely(logits, self._parts)[:, None])[:, 0]
 
 
 def merge_vertices(observation: Array, code: Array, key: Array) -> Vertices:

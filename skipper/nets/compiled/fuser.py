@@ -57,6 +57,7 @@ class CompiledFuser:
 
     def __init__(self, generator: CheckpointGenerator) -> None:
         self._context = generator.context
+        assert isinstance(generator.fuse, Fuser)
         self.parts = _pack(generator.fuse, generator.context.table().detach(), generator.bits)
 
     def words(self, observation: Tensor) -> Array:

@@ -1,0 +1,1 @@
+"""MiniGrid's environments, fully observed."""
