@@ -24,6 +24,13 @@ def test_own_grid(tmp_path, capsys):
     assert "success" in capsys.readouterr().out
 
 
+def test_own_grid_has_the_environment_of_its_page():
+    page = (EXAMPLES.parent / "docs" / "your_environment.md").read_text()
+    environment = page.split("```python\n")[1].split("```")[0].partition("MOVES")[2]
+    assert environment.strip()
+    assert environment.rstrip() in (EXAMPLES / "own_grid.py").read_text()
+
+
 def test_minigrid_fourrooms(tmp_path, capsys):
     load("minigrid_fourrooms").main(tmp_path / "run")
     assert "action: " in capsys.readouterr().out
