@@ -14,6 +14,7 @@ from skipper.training.state_file import read_state, write_state
 
 RUNS = Path(__file__).parents[2] / "pretrained"
 REGEN = str(RUNS / "skipper-regen-50")
+EARLY = Path(__file__).parents[1] / "data" / "schema1" / "modelfree"
 NOTE = "seeds 0 to 19 are for tuning; report from 20 up"
 
 
@@ -58,9 +59,9 @@ def test_the_object_of_a_run_says_which_networks_played_what(monkeypatch, capsys
     assert found["regen"]["about"] == {
         "agent": "skipper-regen",
         "env": "lava",
-        "seed": 0,
+        "seed": 33,
         "tasks": 50,
-        "steps": 600_000,
+        "steps": 800_000,
         "revisit_penalty": 0.5,
         "ensemble": 1,
         "replan": "step",
@@ -84,7 +85,8 @@ def test_the_object_of_a_run_says_which_networks_played_what(monkeypatch, capsys
         (["--agent", "random", "--seed", "19"], True),
         (["--agent", "random", "--seed", "20"], False),
         (["--agent", "random", "--seed", "3", "--split", "tuning"], False),
-        ([str(RUNS / "modelfree-50"), "--seed", "20"], True),  # trained with seed 0
+        ([str(RUNS / "modelfree-50"), "--seed", "20"], False),  # trained with seed 33
+        ([str(EARLY), "--seed", "20"], True),  # trained with seed 0
     ],
 )
 def test_the_table_says_which_seeds_are_for_tuning(options, noted, monkeypatch, capsys):

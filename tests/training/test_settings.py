@@ -48,12 +48,12 @@ def test_the_fast_preset_gives_the_baseline_its_own_block():
     assert (paper.replay.window_episodes, paper.learning.task_discount) == (0, 0.99)
 
 
-def test_agents_with_targets_start_from_differences_warm_up_and_clip_updates_in_the_fast_preset():
+def test_the_fast_preset_warms_up_and_clips_updates_and_agents_with_targets_start_from_differences():
     runs = [configure("fast", agent) for agent in ("skipper-regen", "leap", "modelfree")]
     runs.append(configure("paper", "skipper-regen"))
     names = ("warmup_updates", "learning_rate", "update_clip")
     settings = [(run.network.contrast_start, *(getattr(run.learning, name) for name in names)) for run in runs]
-    targets, modelfree, paper = (True, 500, 2e-3, 1.0), (False, 0, 5e-4, 0.0), (False, 0, 2.5e-4, 0.0)
+    targets, modelfree, paper = (True, 500, 2e-3, 1.0), (False, 500, 5e-4, 1.0), (False, 0, 2.5e-4, 0.0)
     assert settings == [targets, targets, modelfree, paper]
 
 

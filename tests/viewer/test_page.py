@@ -36,9 +36,10 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-def data_of(name: str, count: int, variant: str | None = None, **world: float) -> dict:
+def data_of(name: str, count: int, variant: str | None = None, replan: str | None = None, **world: float) -> dict:
     tasks = evaluation_tasks(LavaConfig(**world), 0.55, count, seed=0)
-    return page_of(name, load(PRETRAINED / name, 0, variant, explain=True).agent, tasks)
+    settings = {"replan": replan} if replan else {}
+    return page_of(name, load(PRETRAINED / name, 0, variant, explain=True, **settings).agent, tasks)
 
 
 def page_of(name: str, agent: Agent, tasks: Tasks) -> dict:
@@ -249,7 +250,7 @@ def test_an_agent_without_plans_shows_its_values(show):
 
 
 def test_a_kept_plan_is_distinguished_from_a_new_one(show):
-    data = data_of("skipper-once-50", 2)
+    data = data_of("skipper-once-50", 2, replan="trigger")
     opened, steps = show(data), data["episodes"][0]["steps"]
     kept = next(step for step, moment in enumerate(steps) if not moment["reason"])
     opened.scrub(kept)

@@ -28,8 +28,8 @@ def tasks(count: int, **world: float) -> Tasks:
     return evaluation_tasks(LavaConfig(**world), 0.5, count, seed=1)
 
 
-def episodes(name: str, of: Tasks) -> list[dict]:
-    recorded = record(load(PRETRAINED / name, SEED, explain=True).agent, LAVA, of, SEED)
+def episodes(name: str, of: Tasks, agent: str | None = None, **settings) -> list[dict]:
+    recorded = record(load(PRETRAINED / name, SEED, agent, explain=True, **settings).agent, LAVA, of, SEED)
     return [recording.episode for recording in recorded]
 
 
@@ -41,7 +41,7 @@ def recorded() -> list[dict]:
 @pytest.mark.parametrize("slip", [0.0, 0.3])
 def test_the_way_replayed_in_the_environment_ends_the_same(slip):
     played = tasks(12, slip=slip)
-    found = episodes("skipper-once-50", played)
+    found = episodes("skipper-once-50", played, "skipper-goal", revisit_penalty=0.0)  # which often fails
     assert len({episode["outcome"] for episode in found}) > 1
     for row, episode in enumerate(found):
         # All of them, as in the recording: with slip, each has a random stream of its own.
@@ -114,7 +114,7 @@ def test_explaining_does_not_change_what_is_done(recorded):
 
 
 def test_reasons_to_plan_are_true():
-    found = episodes("skipper-once-50", tasks(8))
+    found = episodes("skipper-once-50", tasks(8), replan="trigger")
     reasons = {moment["reason"] for episode in found for moment in episode["steps"]}
     assert {"the episode begins", "the target was reached", ""} <= reasons
     for episode in found:
@@ -147,7 +147,7 @@ def test_edges_of_pruned_vertices_say_so():
 def test_a_page_of_the_longest_episode_is_small():
     played = tasks(40)
     found = episodes("skipper-regen-50", played)
-    assert max(len(episode["plans"]) for episode in found) > 40
+    assert max(len(episode["plans"]) for episode in found) > 35
     pages = (to_html(page_data("x", {}, LAVA, played, [{"name": "task", **episode}])) for episode in found)
     assert max(len(page.encode()) for page in pages) < 400_000
 
