@@ -303,9 +303,11 @@ def scene_of(spec: EnvironmentSpec) -> Scene:
 
 def parts_of(spec: EnvironmentSpec) -> tuple[int, ...]:
     """How many values each part of a placement has; by default it is the agent's cell alone."""
-    if spec.parts or not isinstance(spec.scene, DetailedScene):
-        return spec.parts or (spec.shape[0] * spec.shape[1],)
-    return spec.scene.parts
+    if spec.parts:
+        return spec.parts
+    if isinstance(spec.scene, DetailedScene):
+        return spec.scene.parts
+    return (spec.shape[0] * spec.shape[1],)
 
 
 def placement_of(scene: Scene, observations: Array) -> Array:

@@ -72,7 +72,8 @@ class UpdaterProcess:
         self._outdated = False  # whether updates were requested since the last copy of the estimators
         self._finalizer = weakref.finalize(self, _close, self._process, self._threads)
         # The network needs only these fields; the others may not be picklable.
-        network_spec = EnvironmentSpec(*spec[:4], examples=spec.examples, parts=parts_of(spec))
+        shape = (spec.shape, spec.vocabulary, spec.actions, spec.longest)
+        network_spec = EnvironmentSpec(*shape, examples=spec.examples, parts=parts_of(spec))
         # The world is the environment's own type, which another process may not be able to import.
         world = WorldConfig(max_steps=config.world.max_steps)
         self._request("begin", type(updater), replace(config, world=world), network_spec).result()

@@ -13,7 +13,7 @@ class Table:
     The file holds a JSON object: the name of each row, and a pattern of the files that `skipper evaluate --training
     --json` wrote for its seeds, relative to the file.
 
-    Example: skipper table results/report/table.json
+    Example: skipper table results/skipper/report/table.json
     """
 
     rows: tyro.conf.Positional[Path]

@@ -159,7 +159,7 @@ _ABLATIONS = [
         _agents([ONCE, "skipper-goal"]),
     ),
 ]
-PENALTIES = {"skipper-regen": 0.5, "modelfree": 0.1, "leap": 0.5}  # as each was tuned
+PENALTIES = {"skipper-regen": 0.5, "modelfree": 0.1, "leap": 0.5}  # of each agent's preset or tuning
 
 
 def _aids(penalty: float) -> dict[str, dict[str, Any]]:

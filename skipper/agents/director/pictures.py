@@ -39,7 +39,7 @@ class Colours(nn.Module):
 
 
 class BalancedClasses(nn.Module):
-    """Classes of cells as one-hot vectors, centred, in units of their standard deviation: rare classes stand out."""
+    """Classes of cells as one-hot vectors, centred and divided by the root of their frequency: rare ones stand out."""
 
     table: Tensor
 
@@ -50,8 +50,9 @@ class BalancedClasses(nn.Module):
         if spec.examples is None:  # an agent that plays with saved weights: the table is one of them
             self.register_buffer("table", torch.zeros(count, count))
             return
-        seen = torch.from_numpy(palette.classes(spec.examples)).flatten()
-        share = (torch.bincount(seen, minlength=count) / len(seen)).clamp(min=1 / len(seen))  # (K,)
+        seen, cells = torch.from_numpy(palette.classes(spec.examples)).flatten(), spec.shape[0] * spec.shape[1]
+        # A class that the examples lack counts as one cell of an observation.
+        share = (torch.bincount(seen, minlength=count) / len(seen)).clamp(min=1 / cells)  # (K,)
         self.register_buffer("table", (torch.eye(count) - share) / share.sqrt())
 
     def forward(self, classes: Tensor) -> Tensor:
