@@ -69,6 +69,8 @@ class _Recorder:
             if moment.ended[row]:
                 observations.append(moment.next_observation[row])
                 episode["end"] = int(after[row])
+                if final := self._detail(episode, moment.next_observation[row]):
+                    episode["final"] = final
                 episode["outcome"] = _outcome(bool(moment.terminated[row]), bool(solved[row]))
 
     def _detail(self, episode: Json, observation: Array) -> Json:
