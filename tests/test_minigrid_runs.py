@@ -87,7 +87,6 @@ def test_it_is_evaluated_diagnosed_and_watched(run, tmp_path, monkeypatch, capsy
     shown = json.loads(data.read_text())
     (episode,) = shown["episodes"]
     assert {step["direction"] for step in episode["steps"]} <= {0, 1, 2, 3}
-    assert episode["outcome"] != "timeout" or episode["final"]["direction"] in (0, 1, 2, 3)
     assert set("".join([episode["layout"], *shown["mark_colours"]])) <= set(shown["colours"])
 
 
