@@ -15,7 +15,7 @@ from skipper.config import RunConfig
 from skipper.envs.registry import DEFAULT_FAMILY, find_family
 from skipper.schema import content_hash, digest
 from skipper.training.recorder import METRICS
-from skipper.training.run_folder import weights_file, weights_identity
+from skipper.training.run_folder import read_config, weights_file, weights_identity
 from skipper.training.settings import configure
 from skipper.training.state_file import DamagedFileError
 
@@ -46,9 +46,10 @@ class Training:
 
     @property
     def name(self) -> str:
-        """The name of its folder: what a reader looks for, and a hash of the whole configuration."""
+        """The name of its folder: what a reader looks for, and a hash of all that decides its results."""
         words = [_text(name, value) for name, value in self.settings if name not in COMMON]
-        return "-".join([self.agent, *words, f"seed{self.seed}", content_hash(resolve(self))[:8]])
+        deciding = _with_value(resolve(self), "keep_weights", False)
+        return "-".join([self.agent, *words, f"seed{self.seed}", content_hash(deciding)[:8]])
 
     @property
     def needs(self) -> "Training | None":
@@ -81,8 +82,8 @@ class Training:
             step, _ = weights_identity(self.folder(root))
         except (DamagedFileError, ValueError):
             return False
-        config, kept = resolve(self), weights_file(self.folder(root), step)
-        return step >= config.steps and (kept.exists() or not config.evaluation.keep_weights)
+        keeps = read_config(self.folder(root)).evaluation.keep_weights
+        return step >= resolve(self).steps and (weights_file(self.folder(root), step).exists() or not keeps)
 
     def files(self, root: Path) -> list[Path]:
         """What it has left so far, in the order in which it may be copied: a checkpoint last, after its records."""

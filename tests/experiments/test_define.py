@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from skipper.experiments.define import COMMON, Evaluation, Scale, Training, reso
 from skipper.experiments.paper import ITEMS
 from skipper.training.run_folder import RunFolder
 
-SMALL = Training("modelfree", "debug", 33, (("tasks", 2), *COMMON.items()))
+SMALL_SETTINGS = {"tasks": 2} | COMMON
+SMALL = Training("modelfree", "debug", 33, tuple(SMALL_SETTINGS.items()))
 
 
 def parse(arguments):
@@ -62,6 +64,14 @@ def test_a_training_is_finished_when_its_last_weights_are_there(tmp_path):
     kept = SMALL.folder(tmp_path) / "weights" / f"step-{config.steps:012d}.safetensors"
     kept.unlink()
     assert not SMALL.finished(tmp_path)
+
+
+def test_a_training_that_kept_no_weights_is_the_same_training(tmp_path):
+    without = replace(SMALL, settings=tuple((SMALL_SETTINGS | {"keep_weights": False}).items()))
+    assert not resolve(without).evaluation.keep_weights
+    assert without.name == SMALL.name
+    fake_training(without, tmp_path)
+    assert SMALL.finished(tmp_path)
 
 
 def test_progress_is_read_from_the_last_whole_record(tmp_path):
