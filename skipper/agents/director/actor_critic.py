@@ -72,6 +72,8 @@ class Critic(nn.Module):
         """Lambda-returns (L, B), and the slow critic's values (L, B) of the same states."""
         config, values = self._config, symexp(self.slow(trajectory.inputs)[..., 0])
         rewards, continuation = trajectory.rewards[reward], trajectory.continuation
+        if config.endless_intrinsic and reward != "extrinsic":
+            continuation = torch.ones_like(continuation)
         found = lambda_returns(rewards, values, continuation, config.behaviour_discount, config.return_lambda)
         return found, values[:-1]
 

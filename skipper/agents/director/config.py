@@ -106,6 +106,10 @@ class BehaviourConfig:
     skill_duration steps (the public code), or the one that was "pursued"."""
     manager_reward: ManagerReward = "mean"
     """Rewards between two choices of the manager count as their "mean" (the public code) or "sum"."""
+    endless_intrinsic: bool = False
+    """Let returns of goal similarity and novelty go on beyond the end of an episode (as Burda et al. 2019 do with
+    theirs). In the public code they end with it, so that a worker that solves its task loses all that it could have
+    collected."""
     new_goal_at_start: bool = False
     """Choose a goal when an episode begins. In the public code the first goal of an episode is left over from the one
     before, for up to skill_duration - 1 steps."""
@@ -175,22 +179,28 @@ class DirectorConfig(RunConfig):
 ADDED: Table = {
     "paper": {"run": {"environments": 4}},
     "fast": {
-        "run": {"environments": 16},
+        "run": {"environments": 16, "threads": 1},
         "model": {
             "pictures": "cells",
             "balanced_cells": True,
             "agent_cell_weight": 10.0,
-            "deterministic": 128,
-            "units": 128,
-            "latents": 16,
-            "latent_classes": 16,
+            "deterministic": 256,
+            "units": 256,
+            "latents": 32,
+            "latent_classes": 8,
             "head_layers": 2,
             "head_units": 128,
-            "kl_scale": 0.1,
+            "kl_scale": 1.0,
         },
         "goals": {"goal_layers": 2, "goal_units": 128},
-        "behaviour": {"starts": 64, "policy_layers": 2, "policy_units": 128},
-        "learning": {"learning_rate": 1e-3, "learning_starts": 5_000},
+        "behaviour": {
+            "starts": 64,
+            "policy_layers": 2,
+            "policy_units": 128,
+            "slow_critic_every": 10,
+            "endless_intrinsic": True,
+        },
+        "learning": {"steps_per_update": 24.0, "learning_rate": 1e-3, "learning_starts": 5_000},
         "replay": {"capacity": 500_000},
     },
     "debug": {

@@ -1,5 +1,6 @@
 """The actor-critic on its own: policies, critics, and two small problems without a world model."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -104,6 +105,25 @@ def bandit(rewards: dict[str, float], updates: int = 250) -> float:
         ones = torch.ones(5, 32)
         learner.update(actor, Trajectory(inputs, actions.detach(), found, ones, weights(ones, 0.99)), update, step)
     return float(actor(torch.zeros(1))[0, 1].detach())
+
+
+@pytest.mark.parametrize(
+    ("reward", "endless", "wanted"), [("goal", True, 1.99), ("goal", False, 1.0), ("extrinsic", True, 1.0)]
+)
+def test_intrinsic_returns_may_outlive_an_episode(reward, endless, wanted):
+    critic = Critic(3, replace(SMALL, endless_intrinsic=endless))
+    for parameter in critic.slow.parameters():
+        parameter.zero_()
+    list(critic.slow.parameters())[-1].fill_(math.log(2))  # all states are worth 1
+    batch = Trajectory(
+        inputs=torch.zeros(2, 1, 3),
+        action=torch.zeros(2, 1, 1, 2),
+        rewards={reward: torch.ones(1, 1)},
+        continuation=torch.tensor([[1.0], [0.0]]),
+        weight=torch.ones(2, 1),
+    )
+    returns, _ = critic.returns(batch, reward)
+    torch.testing.assert_close(returns, torch.full((1, 1), wanted))
 
 
 def test_the_worker_learns_what_is_rewarded():
