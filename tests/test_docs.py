@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",
+    "docs/benchmarks.md",
     "docs/paper_map.md",
     "docs/deviations.md",
     "docs/results.md",
