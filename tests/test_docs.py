@@ -38,7 +38,7 @@ def test_files_that_pages_name_exist(page):
     named |= {link for link in re.findall(r"\]\(([\w./-]+)\)", text) if not link.startswith("http")}
     here = (ROOT / page).parent
     missing = {name for name in named if find(name) is None and not (here / name).exists()}
-    assert missing <= {"demo/", "checkpoints/", "tensorboard/", "weights/", "report.html"}  # of runs
+    assert missing <= {"demo/", "checkpoints/", "tensorboard/", "wandb/", "weights/", "report.html"}  # of runs
 
 
 def definitions(path: Path) -> set[str]:
