@@ -37,6 +37,15 @@ def site(tmp_path_factory) -> Path:
     return out
 
 
+@pytest.mark.parametrize("name", ["success", "death"])
+def test_live_pages_are_of_the_present_viewer(name):
+    before, after = (ROOT / "skipper" / "viewer" / "template.html").read_text(encoding="utf-8").split("__DATA__")
+    text = (ROOT / "docs" / "live" / f"{name}.html").read_text(encoding="utf-8")
+    assert text.startswith(before), "run scripts/docs_pictures.py"
+    assert text.endswith(after)
+    assert len(text) < 100_000
+
+
 class Fetched(HTMLParser):
     """Addresses that a page loads without being asked, and its links."""
 
