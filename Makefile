@@ -2,6 +2,7 @@
 #   make demo    train an agent for five minutes, and show what it learned
 #   make test    lint, types and all tests
 #   make check   the same, in the environment that is there
+#   make docs    the documentation as a site, in build/site
 #   make soak    kill 200 training runs at random moments, with all agents and settings, and offer 5,000 damaged, swapped
 #                and malicious files; at most 15 minutes on two cores. The last line is the summary, and the exit code is
 #                not 0 unless it reads "200 kills, 0 differing bytes; 5000 hostile files, 0 tracebacks". The first line
@@ -14,7 +15,7 @@ COMPILED := $(VENV)/.compiled
 KILLS ?= 200
 FILES ?= 5000
 
-.PHONY: demo test setup check types soak clean
+.PHONY: demo test setup check types docs soak clean
 
 demo: setup
 	$(BIN)/skipper demo
@@ -46,6 +47,9 @@ types:
 # processes at the same time. An error is left for the tests to report.
 $(COMPILED): $(shell find skipper -name '*.py')
 	-OMP_NUM_THREADS=1 $(BIN)/python -m tests.soak.compile >/dev/null && touch $@
+
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 soak: setup
 	$(MAKE) $(COMPILED)

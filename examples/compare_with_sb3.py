@@ -1,60 +1,76 @@
-"""The lava world under Stable-Baselines3's PPO, evaluated on the same unseen tasks as every agent of this package.
+"""PPO of Stable-Baselines3 on a benchmark's training tasks, scored on the same unseen tasks as every agent here.
 
-Needs one more library: pip install 'skipper-rl[sb3]'
+Needs one more library: pip install 'skipper-rl[sb3]'. The same score as a table or JSON, for a saved model:
+skipper evaluate --policy compare_with_sb3:load_ppo --weights ppo.zip --benchmark skipper/LavaWorld-50-v0 --seed 20
 """
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
+from skipper.agents.policy_function import PolicyFunction
 from skipper.agents.registry import make_baseline
-from skipper.envs.lava.config import LavaConfig
-from skipper.envs.lava.family import LAVA
-from skipper.envs.lava.tasks import training_tasks
+from skipper.envs.benchmarks import find_benchmark
 from skipper.training.evaluate import play, summarise
-from skipper.types import Decision, TimeStep
+from skipper.types import Array
 
-WORLD, STEPS, EPISODES = LavaConfig(width=6, height=6, max_steps=30), 2_000, 20
-
-
-class LibraryAgent:
-    """A policy of Stable-Baselines3 as an agent of this package: anything with ``act`` can be evaluated."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-
-    def act(self, timestep: TimeStep) -> Decision:
-        """The policy's most likely actions."""
-        flat = timestep.observation.reshape(len(timestep.observation), -1)
-        return Decision(np.asarray(self._model.predict(flat, deterministic=True)[0], np.int64))
+BENCHMARK, TASK_SEED, TEST_SEED = "skipper/LavaWorld-50-v0", 20, 20
 
 
-def make_env() -> gym.Env[Any, Any]:
-    """One of 50 training tasks in every episode, flattened for a policy of linear layers."""
-    env = gym.make("skipper/LavaWorld-v0", tasks=training_tasks(WORLD, 50, seed=0))
-    return gym.wrappers.FlattenObservation(env)
+def as_policy(model: Any) -> Callable[[Array], Array]:
+    """The model's most likely actions for grids (B, W, H, C), which it sees as planes of 0 and 1."""
+    from skipper.envs.sb3 import one_hot
+
+    found = find_benchmark(BENCHMARK)
+    vocabulary = found.family.spec(found.world).vocabulary
+    return lambda observation: np.asarray(model.predict(one_hot(observation, vocabulary), deterministic=True)[0])
 
 
-def compare(agents: dict[str, Any]) -> dict[str, float]:
-    """Success of every agent on unseen tasks of one difficulty."""
-    tasks = LAVA.evaluation_tasks(WORLD, "0.35", EPISODES, seed=0)
-    return {name: summarise(play(agent, LAVA, tasks, seed=0)).success for name, agent in agents.items()}
+def load_ppo(path: str) -> Callable[[Array], Array]:
+    """The policy of a saved model, for ``skipper evaluate --policy``."""
+    from stable_baselines3 import PPO
+
+    return as_policy(PPO.load(path, device="cpu"))
 
 
-def main() -> None:
+def train_ppo(steps: int, out: Path) -> Any:
+    """PPO after ``steps`` steps on the benchmark's training tasks. A few show that it runs; learning takes millions."""
+    from stable_baselines3 import PPO
+
+    from skipper.envs.sb3 import make_sb3_env
+
+    model = PPO("MlpPolicy", make_sb3_env(BENCHMARK, 16, TASK_SEED), n_steps=32, n_epochs=2, seed=0, device="cpu")
+    model.learn(steps)
+    model.save(out)
+    return model
+
+
+def score(agent: Any, episodes: int) -> float:
+    """The benchmark's score: mean success over its test sets."""
+    benchmark = find_benchmark(BENCHMARK)
+    sets = benchmark.test_tasks(episodes, TEST_SEED)
+    return float(
+        np.mean([summarise(play(agent, benchmark.family, tasks, TEST_SEED)).success for tasks in sets.values()])
+    )
+
+
+def main(steps: int = 2_048, episodes: int = 50, out: Path = Path("ppo.zip")) -> None:
     """Train PPO for a moment and compare it with random and optimal actions."""
     try:
-        from stable_baselines3 import PPO
+        model = train_ppo(steps, out)
     except ImportError:
         sys.exit("this example needs Stable-Baselines3: pip install 'skipper-rl[sb3]'")
-    model = PPO("MlpPolicy", make_env(), n_steps=128, seed=0).learn(STEPS)
-    rng, spec = np.random.default_rng(0), LAVA.spec(WORLD)
-    agents = {"PPO": LibraryAgent(model)} | {name: make_baseline(name, spec, rng) for name in ("random", "optimal")}
-    for name, success in compare(agents).items():
-        print(f"{name:10} {success:.2f}")
+    benchmark, rng = find_benchmark(BENCHMARK), np.random.default_rng(0)
+    spec = benchmark.family.spec(benchmark.world)
+    agents: dict[str, Any] = {"PPO": PolicyFunction(as_policy(model), "PPO", spec.actions)}
+    agents |= {name: make_baseline(name, spec, rng) for name in ("random", "optimal")}
+    for name, agent in agents.items():
+        print(f"{name:10} {score(agent, episodes):.2f}")
+    print(f"saved: {out}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:2]))

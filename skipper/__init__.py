@@ -4,6 +4,8 @@ from typing import Any
 
 from gymnasium.envs.registration import register
 
+from skipper.envs.benchmarks import BENCHMARKS
+
 __version__ = "0.1.0"
 __all__ = ["load"]
 
@@ -12,6 +14,14 @@ register(
     entry_point="skipper.envs.lava.env:LavaWorldEnv",
     vector_entry_point="skipper.envs.lava.vector_env:LavaVectorEnv",
 )
+for _name, _benchmark in BENCHMARKS.items():
+    if _benchmark.tasks:  # "skipper/LavaWorld-50-v0": 50 fixed training tasks, which ``task_seed`` decides
+        register(
+            id=_name,
+            entry_point="skipper.envs.lava.benchmark_env:make_env",
+            vector_entry_point="skipper.envs.lava.benchmark_env:make_vector_env",
+            kwargs={"count": _benchmark.tasks},
+        )
 
 
 def __getattr__(name: str) -> Any:

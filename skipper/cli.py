@@ -15,6 +15,7 @@ from skipper.commands.demo import Demo
 from skipper.commands.diagnose import Diagnose
 from skipper.commands.environments import Environments
 from skipper.commands.evaluate import Evaluate
+from skipper.commands.export import Export
 from skipper.commands.markdown_table import Table
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
@@ -88,6 +89,7 @@ def commands(base: RunConfig, family: Family) -> Any:
         | Annotated[Compare, command("compare")]
         | Annotated[Table, command("table")]
         | Annotated[Plot, command("plot")]
+        | Annotated[Export, command("export")]
         | Annotated[Reproduce, command("reproduce")]
         | Annotated[Report, command("report")]
         | Annotated[Demo, command("demo")]

@@ -285,11 +285,8 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         (["--agent", "optimall"], "did you mean 'optimal'"),
         (["--agent", "modelfree"], "must be trained first"),
         ([], "name an agent"),
-        (["--agent", "random", "--training"], "--training, --step, --revisit-penalty, --ensemble and --replan need"),
-        (
-            ["--agent", "random", "--ensemble", "8"],
-            "--training, --step, --revisit-penalty, --ensemble and --replan need",
-        ),
+        (["--agent", "random", "--training"], "--training needs the folder of a run, or --policy with its benchmark"),
+        (["--agent", "random", "--ensemble", "8"], "--step, --revisit-penalty, --ensemble and --replan need"),
         ([str(PRETRAINED), "--ensemble", "9"], "must be 1 to 8"),
         ([str(PRETRAINED.parent / "modelfree-50"), "--replan", "step"], "unknown setting of modelfree 'replan'"),
         (["somewhere"], "somewhere is not a run folder"),

@@ -1,11 +1,14 @@
 """The examples run, in seconds."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+
+from skipper.envs.benchmarks import find_benchmark
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -42,17 +45,20 @@ def test_plan_and_plot(tmp_path):
     assert (tmp_path / "plan.png").stat().st_size > 5_000
 
 
-def test_compare_with_sb3():
-    """With a stub in place of the library's policy, and without the library."""
+def test_compare_with_sb3(tmp_path, capsys):
     example = load("compare_with_sb3")
+    example.main(steps=512, episodes=2, out=tmp_path / "ppo.zip")
+    printed = capsys.readouterr().out
+    assert "optimal    1.00" in printed
+    assert "PPO        " in printed
+    # The saved model plays as the trained one did.
+    policy = example.load_ppo(str(tmp_path / "ppo.zip"))
+    observation = find_benchmark(example.BENCHMARK).training_tasks(20).observe(np.arange(50), np.arange(50))
+    assert set(policy(observation).tolist()) <= {0, 1, 2, 3}
 
-    class Stub:
-        def predict(self, flat, deterministic):
-            assert flat.shape[1:] == example.make_env().observation_space.shape
-            return np.zeros(len(flat), np.int64), None
 
-    results = example.compare({"stub": example.LibraryAgent(Stub())})
-    assert 0.0 <= results["stub"] <= 1.0
-    if importlib.util.find_spec("stable_baselines3") is None:
-        with pytest.raises(SystemExit, match="needs Stable-Baselines3"):
-            example.main()
+def test_compare_with_sb3_says_what_it_needs(tmp_path, monkeypatch):
+    example = load("compare_with_sb3")
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    with pytest.raises(SystemExit, match="needs Stable-Baselines3"):
+        example.main(out=tmp_path / "ppo.zip")

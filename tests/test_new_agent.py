@@ -1,8 +1,12 @@
 """Another agent needs nothing but a registered kind: it trains, saves, resumes, loads and is evaluated."""
 
+import importlib.util
 import json
+import re
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -70,3 +74,57 @@ def test_its_settings_are_options_of_the_commands(tmp_path, monkeypatch, capsys)
     assert json.loads(capsys.readouterr().out)["sets"]["0.45"]["episodes"] == 5
     with pytest.raises(SystemExit, match="'table' does not plan"):
         command("diagnose", out, monkeypatch=monkeypatch)
+
+
+def page_code() -> str:
+    """The file that the page "Add an agent" builds, block by block."""
+    page = (Path(__file__).parents[1] / "docs" / "add_an_agent.md").read_text()
+    return "\n\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+
+
+@pytest.fixture(scope="module")
+def my_agent(tmp_path_factory):
+    """The page's file as a module; its agent has another name here, since the one above is called table, too."""
+    path = tmp_path_factory.mktemp("page") / "my_agent.py"
+    path.write_text(
+        page_code().replace('"table", AgentKind', '"page", AgentKind').replace('"debug", "table"', '"debug", "page"')
+    )
+    spec = importlib.util.spec_from_file_location("my_agent", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["my_agent"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["my_agent"]
+
+
+def test_the_agent_of_the_page_learns_its_training_tasks(my_agent, tmp_path):
+    assert my_agent.example(tmp_path / "short", steps=200) < my_agent.example(tmp_path / "long", steps=30_000) == 1.0
+
+
+def test_the_agent_of_the_page_resumes_exactly_and_is_shown(my_agent, tmp_path):
+    config = replace(configure("debug", "page"), steps=800)
+    assert train(config, tmp_path / "whole")
+    stop = Stop()
+
+    class StopAt(Silence):
+        def progress(self, step: int, metrics: dict[str, float]) -> None:
+            stop.asked = step >= 500
+
+    assert not train(config, tmp_path / "parts", StopAt(), stop)
+    assert train(config, tmp_path / "parts")
+    for name in FILES:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    assert gallery("run", skipper.load(tmp_path / "whole")).data["episodes"][0]["steps"]
+
+
+def test_the_commands_of_the_page_work(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "add_an_agent.md").read_text()
+    (tmp_path / "my_agent.py").write_text(page_code())
+    commands = re.findall(r"^python (my_agent.py .*)$", page, re.MULTILINE)
+    assert len(commands) == 3
+    for line in commands:
+        done = subprocess.run(
+            [sys.executable, *line.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "plan.html").stat().st_size > 30_000

@@ -62,6 +62,97 @@ def draw_moment(data: Mapping[str, Any], index: int, step: int, picture: Array, 
     figure.savefig(path, dpi=120)
 
 
+def draw_decision(data: Mapping[str, Any], index: int, step: int, picture: Array, folder: Path) -> list[Path]:
+    """One decision in seven pictures, from the state to the walk that follows; ``picture`` (h, w, 3) is its state.
+
+    The walk lasts until the next plan, so an agent that keeps its plans has more to show.
+    """
+    episode = data["episodes"][index]
+    plan = _plan_at(episode, step)
+    if plan is None or "status" not in plan:
+        raise ValueError("wanted a decision with a plan on a graph")
+    paths = []
+    for number, (name, draw) in enumerate(DECISION_PARTS.items(), 1):
+        figure = Figure(figsize=(4, 4), layout="constrained")
+        axes = figure.subplots()
+        axes.imshow(picture, extent=(0, data["width"], data["height"], 0), interpolation="nearest")
+        axes.set(xticks=[], yticks=[])
+        draw(axes, episode, step, plan, _centres(data["height"]))
+        paths.append(folder / f"decision-{number}-{name}.png")
+        figure.savefig(paths[-1], dpi=100)
+    return paths
+
+
+Part = Callable[[Axes, Mapping[str, Any], int, Mapping[str, Any], Spots], None]
+
+
+def _draw_state(*_: Any) -> None:
+    """The state alone."""
+
+
+def _draw_imagined(axes: Axes, _: Mapping[str, Any], __: int, plan: Mapping[str, Any], spots: Spots) -> None:
+    """All vertices but the current state, before any is pruned."""
+    x, y = spots(plan["cells"][1:])
+    axes.scatter(x, y, s=60, color="white", edgecolors="black", zorder=3)
+
+
+def _draw_pruned(axes: Axes, _: Mapping[str, Any], __: int, plan: Mapping[str, Any], spots: Spots) -> None:
+    """The vertices that were kept, and crosses in place of the others."""
+    (x, y), kept = spots(plan["cells"]), np.array(plan["kept"], bool)
+    axes.scatter(x[~kept], y[~kept], s=40, marker="x", color="silver", zorder=3)
+    kept[CURRENT] = False
+    axes.scatter(x[kept], y[kept], s=60, color="white", edgecolors="black", zorder=4)
+
+
+def _draw_graph(axes: Axes, episode: Mapping[str, Any], _: int, plan: Mapping[str, Any], spots: Spots) -> None:
+    """The edges that were kept, those without a path dashed."""
+    _draw_edges(axes, plan, possible_paths(episode, plan), spots, alpha=0.8)
+    x, y = spots(plan["cells"])
+    shown = np.array(plan["kept"], bool)
+    axes.scatter(x[shown], y[shown], s=60, color="white", edgecolors="black", zorder=4)
+
+
+def _draw_values(axes: Axes, _: Mapping[str, Any], __: int, plan: Mapping[str, Any], spots: Spots) -> None:
+    """The value of every vertex that was kept."""
+    (x, y), shown, value = spots(plan["cells"]), np.array(plan["kept"], bool), np.array(plan["value"])
+    dots = axes.scatter(x[shown], y[shown], s=260, c=value[shown], cmap="cividis", edgecolors="black", zorder=4)
+    for vertex in np.flatnonzero(shown):
+        shade = "black" if dots.norm(value[vertex]) > 0.5 else "white"
+        text = f"{value[vertex]:.2f}".lstrip("0")
+        axes.text(x[vertex], y[vertex], text, color=shade, ha="center", va="center", fontsize=6.5, zorder=5)
+
+
+def _draw_target(axes: Axes, episode: Mapping[str, Any], step: int, plan: Mapping[str, Any], spots: Spots) -> None:
+    """The route of the plan, and the vertex to go to next."""
+    cells = [plan["cells"][vertex] for vertex in plan["route"]]
+    axes.plot(*spots(cells), color="deepskyblue", linewidth=3)
+    axes.scatter(*spots(cells[1:]), s=60, color="white", edgecolors="black", zorder=4)
+    x, y = spots([episode["steps"][step]["target"]])
+    axes.scatter(x, y, s=260, marker="*", color="gold", edgecolors="black", zorder=5)
+
+
+def _draw_walk(axes: Axes, episode: Mapping[str, Any], step: int, _: Mapping[str, Any], spots: Spots) -> None:
+    """The steps until the next plan."""
+    steps, plan = episode["steps"], episode["steps"][step]["plan"]
+    last = max(number for number, each in enumerate(steps) if each["plan"] == plan) + 1
+    cells = [each["cell"] for each in steps[step:last]] + [steps[last]["cell"] if last < len(steps) else episode["end"]]
+    axes.plot(*spots(cells), color="tomato", linewidth=3, marker="o", markersize=4)
+    x, y = spots([steps[step]["target"]])
+    axes.scatter(x, y, s=260, marker="*", color="gold", edgecolors="black", zorder=5)
+
+
+# The parts of a decision in their order (Alg. 1), each with what is drawn of it.
+DECISION_PARTS: dict[str, Part] = {
+    "state": _draw_state,
+    "checkpoints": _draw_imagined,
+    "vertices": _draw_pruned,
+    "edges": _draw_graph,
+    "values": _draw_values,
+    "target": _draw_target,
+    "walk": _draw_walk,
+}
+
+
 def animate_episode(
     data: Mapping[str, Any], index: int, pictures: Sequence[Array], path: Path, per_second: int = 2
 ) -> None:
@@ -126,13 +217,13 @@ def _draw_plan(axes: Axes, episode: Mapping[str, Any], plan: Mapping[str, Any], 
         axes.plot(*spots([cells[vertex] for vertex in plan["route"]]), color="deepskyblue", linewidth=3, label="plan")
 
 
-def _draw_edges(axes: Axes, plan: Mapping[str, Any], possible: Array, spots: Spots) -> None:
-    """The edges that pruning kept."""
+def _draw_edges(axes: Axes, plan: Mapping[str, Any], possible: Array, spots: Spots, alpha: float = 0.25) -> None:
+    """The edges that pruning kept, those without a path dashed."""
     kept = np.array([[status == str(int(EdgeStatus.KEPT)) for status in line] for line in plan["status"]])
     for source, target in np.argwhere(kept):
         ends = spots([plan["cells"][source], plan["cells"][target]])
         if possible[source, target]:
-            axes.plot(*ends, color="white", linewidth=0.5, alpha=0.25)
+            axes.plot(*ends, color="white", linewidth=0.5 if alpha < 0.5 else 1.2, alpha=alpha)
         else:
             axes.plot(*ends, color="orchid", linewidth=1.2, linestyle="--")
 

@@ -14,7 +14,7 @@ SUCCESS, DEATH, TIMEOUT = "s", "d", "t"  # letters of outcomes, one per task
 REQUIRED = ("agent", "env", "split", "evaluation_seed")  # what a file must say about itself
 # Settings that all runs of one side share; seeds and weights may differ.
 SETTINGS = (
-    *("agent", "env", "world", "tasks", "steps", "settings", "split", "episodes"),
+    *("agent", "env", "world", "benchmark", "tasks", "steps", "settings", "split", "episodes"),
     *("revisit_penalty", "ensemble", "replan", "planning"),
 )
 

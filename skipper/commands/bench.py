@@ -121,6 +121,31 @@ class BenchReplay:
 
 
 @dataclass(frozen=True)
+class BenchSB3:
+    """Measure PPO of Stable-Baselines3 in training: on a benchmark, and on an environment that does nothing.
+
+    The two are measured in turns. "ratio" is the share of its speed that PPO keeps on our environment.
+    """
+
+    benchmark: str = "skipper/LavaWorld-50-v0"
+    """Training tasks."""
+    environments: int = 16
+    """Environments stepped together."""
+    rounds: int = 5
+    """Measurements of each; a round is 2,048 steps and the updates that follow."""
+    threads: int = 2
+    """Threads of the network library."""
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+    def run(self) -> None:
+        """Print the measurements."""
+        from skipper.benchmarks.sb3 import bench_sb3
+
+        show_measurements(bench_sb3(self.benchmark, self.environments, self.rounds, self.threads), self.json)
+
+
+@dataclass(frozen=True)
 class Bench:
     """Measure speed on this machine."""
 
@@ -130,6 +155,7 @@ class Bench:
         | Annotated[BenchTrain, tyro.conf.subcommand("train")]
         | Annotated[BenchPlan, tyro.conf.subcommand("plan")]
         | Annotated[BenchReplay, tyro.conf.subcommand("replay")]
+        | Annotated[BenchSB3, tyro.conf.subcommand("sb3")]
     )
 
     def run(self) -> None:

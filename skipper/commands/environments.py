@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from skipper.envs.benchmarks import BENCHMARKS
 from skipper.envs.registry import FAMILIES, find_catalogue
 
 
@@ -36,6 +37,7 @@ class Environments:
                 print(json.dumps(entry._asdict()), flush=True)
             return
         console = Console()
+        console.print(f"Benchmarks: {', '.join(BENCHMARKS)}")
         console.print(f"Families: {', '.join(sorted(FAMILIES))}; of MiniGrid (--env minigrid:ID):")
         console.print(_table(entries))
 

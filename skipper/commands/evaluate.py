@@ -1,5 +1,6 @@
 """``skipper evaluate``: success rates on unseen tasks."""
 
+import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
+from skipper.agents.policy_function import load_policy
 from skipper.agents.registry import BASELINES
 from skipper.commands.options import (
     OptionalRunArgument,
@@ -22,6 +24,7 @@ from skipper.commands.options import (
 )
 from skipper.commands.tables import results_table
 from skipper.config import FIRST_REPORTED_SEED, EvaluationConfig, Replan
+from skipper.envs.benchmarks import find_benchmark
 from skipper.envs.registry import DEFAULT_FAMILY, Family, TaskSet, find_family
 from skipper.schema import content_hash, to_dict
 from skipper.training.evaluate import TRAINING, Episodes, summarise
@@ -35,6 +38,7 @@ SEEDS_NOTE = f"seeds 0 to {FIRST_REPORTED_SEED - 1} are for tuning; report from 
 # Options that change how a trained agent decides.
 PLANNING = ("oracle_parts", "checkpoints", "max_vertices", "prune_vertices")
 DECISIONS = ("revisit_penalty", "ensemble", "replan", *PLANNING)
+POLICY = ("weights", "benchmark", "training_seed")  # what only another library's agent needs
 
 
 class Played(NamedTuple):
@@ -55,15 +59,26 @@ class Evaluate:
 
     Examples: skipper evaluate runs/first --episodes 400
               skipper evaluate --agent optimal --dynamics walls --difficulties 0.4 --json
+              skipper evaluate --policy my_agent:act --benchmark skipper/LavaWorld-50-v0 --seed 20
     """
 
     run_folder: OptionalRunArgument = None
-    """Folder of a trained agent; without one, name a baseline with --agent."""
+    """Folder of a trained agent; without one, name a baseline with --agent, or another library's with --policy."""
     agent: Annotated[str | None, tyro.conf.arg(metavar="|".join(BASELINES))] = None
     """A baseline, which needs no training; or, with a run of Skipper, another variant, such as skipper-once, that plays
     with the run's networks."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="MODULE:FUNCTION")] = None
+    """Another library's agent: a function from observations (B, W, H, C) to B actions, or one without arguments that
+    returns it. docs/benchmarks.md shows examples."""
+    weights: Path | None = None
+    """File of the policy's weights: the function of --policy gets its path, and returns the policy. The JSON object
+    names its content, so that "skipper compare" knows one trained policy from another."""
+    benchmark: str | None = None
+    """What the policy was trained on, such as skipper/LavaWorld-50-v0 ("skipper environments" lists them)."""
+    training_seed: int | None = None
+    """The policy's training seed, which decides the training tasks of its benchmark."""
     env: str | None = None
-    """Environment of a baseline; a run has its own."""
+    """Environment of a baseline or a policy; a run has its own."""
     revisit_penalty: float | None = None
     """Share of its value that an action, or an edge of a plan, loses for each earlier time that the episode took it in
     the same state, against walking in circles; by default as the run has it. 0 turns it off."""
@@ -86,7 +101,7 @@ class Evaluate:
     """Play with the weights of the evaluation at this step, of a run that keeps them (--keep-weights); by default with
     the newest."""
     training: bool = False
-    """Also play the tasks that the run was trained on, each once."""
+    """Also play the tasks that the run, or the policy, was trained on, each once."""
     curve: int = 0
     """Also play this many tasks of every set with the weights of every evaluation that the run keeps (--keep-weights):
     a learning curve, the field "curve" of the JSON object."""
@@ -107,11 +122,13 @@ class Evaluate:
 
     def run(self) -> None:
         """Print the table or the object, or write the object."""
-        if self.run_folder is None and self.agent is None:
-            raise ValueError(f"name an agent: either a run folder, or --agent {' or '.join(BASELINES)}")
+        self._check_who()
         if not self.json and (self.curve or self.truth or self.out):
             raise ValueError("--curve, --truth and --out need --json")
-        played = self._baseline(str(self.agent)) if self.run_folder is None else self._trained(self.run_folder)
+        if self.policy is not None:
+            played = self._foreign(self.policy)
+        else:
+            played = self._baseline(str(self.agent)) if self.run_folder is None else self._trained(self.run_folder)
         if self.json:
             self._write(json.dumps(self._object(played), indent=2))
             return
@@ -119,6 +136,18 @@ class Evaluate:
         console.print(results_table({about["agent"]: summaries(played.sets)}, find_family(about["env"]).set_kind))
         if self.split == "evaluation" and min(self.seed, about.get("seed", self.seed)) < FIRST_REPORTED_SEED:
             console.print(SEEDS_NOTE, highlight=False)
+
+    def _check_who(self) -> None:
+        """Refuse to play nobody, or two agents at once."""
+        if self.policy is None:
+            if given := [name for name in POLICY if getattr(self, name) is not None]:
+                raise ValueError(f"--{given[0].replace('_', '-')} needs --policy")
+            if self.run_folder is None and self.agent is None:
+                raise ValueError(
+                    f"name an agent: a run folder, --agent {' or '.join(BASELINES)}, or --policy module:function"
+                )
+        elif self.run_folder is not None or self.agent is not None:
+            raise ValueError("--policy stands alone: name neither a run folder nor --agent")
 
     def _write(self, text: str) -> None:
         if self.out is None:
@@ -138,11 +167,47 @@ class Evaluate:
             },
         }
 
-    def _baseline(self, agent: str) -> Played:
-        if self.training or self._settings() or self.step is not None:
-            raise ValueError("--training, --step, --revisit-penalty, --ensemble and --replan need the folder of a run")
+    def _check_no_run(self) -> None:
+        """Refuse what only the folder of a run can give."""
+        if self._settings() or self.step is not None:
+            raise ValueError("--step, --revisit-penalty, --ensemble and --replan need the folder of a run")
         if self.curve or self.truth:
             raise ValueError("--curve and --truth need the folder of a run")
+
+    def _foreign(self, policy: str) -> Played:
+        """Another library's agent; with its benchmark and training seed, also on its training tasks."""
+        self._check_no_run()
+        benchmark = None if self.benchmark is None else find_benchmark(self.benchmark)
+        env = benchmark.env if benchmark else self.env or DEFAULT_FAMILY
+        if self.env not in (None, env):
+            raise ValueError(f"{self.benchmark} is of the environment {env!r}, not of {self.env!r}")
+        family = find_family(env)
+        world = self.world.changed(family.world("paper"))
+        if benchmark and world != benchmark.world:
+            raise ValueError("a benchmark has its own world: leave out the options of worlds, or --benchmark")
+        about: dict[str, Any] = {"agent": policy, "env": env, "world": to_dict(world)}
+        if benchmark:
+            about |= {"benchmark": self.benchmark, "tasks": benchmark.tasks}
+        if self.training_seed is not None:
+            about["seed"] = self.training_seed
+        if self.weights is not None:
+            about["weights"] = hashlib.sha256(self.weights.read_bytes()).hexdigest()[:16]
+        sets = evaluation_sets(family, world, self.episodes, self.seed, self.split)
+        if self.training:
+            if benchmark is None or self.training_seed is None or not benchmark.tasks:
+                raise ValueError("--training needs --training-seed, and a --benchmark with fixed tasks")
+            trained = family.training_tasks(world, benchmark.tasks, self.training_seed)
+            sets |= self._training_set(family, world, trained)
+        return Played(about, play_sets(load_policy(policy, self.weights), family, sets, self.seed))
+
+    def _training_set(self, family: Family, world: Any, trained: TaskSet) -> dict[str, TaskSet]:
+        some = trained.subset(np.arange(min(self.episodes, len(trained))))
+        return {TRAINING: family.training_evaluation(world, some, len(some), self.seed)}
+
+    def _baseline(self, agent: str) -> Played:
+        self._check_no_run()
+        if self.training:
+            raise ValueError("--training needs the folder of a run, or --policy with its benchmark")
         env = self.env or DEFAULT_FAMILY
         family = find_family(env)
         world = self.world.changed(family.world("paper"))
@@ -159,9 +224,7 @@ class Evaluate:
         if self.training:
             if not config.tasks:
                 raise ValueError("--training needs a run with fixed tasks; this one had a new task every episode")
-            trained: TaskSet = family.training_tasks(world, config.tasks, config.seed)
-            some = trained.subset(np.arange(min(self.episodes, len(trained))))
-            sets |= {TRAINING: family.training_evaluation(world, some, len(some), self.seed)}
+            sets |= self._training_set(family, world, family.training_tasks(world, config.tasks, config.seed))
         step, digest = weights_identity(run, self.step)
         about: dict[str, Any] = {"agent": config.agent, "env": config.env, "world": to_dict(world)}
         about |= {"seed": config.seed, "tasks": config.tasks, "steps": step, "weights": digest}

@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
@@ -13,8 +15,9 @@ from skipper.agents.registry import make_baseline
 from skipper.config import RunConfig, Split
 from skipper.envs.registry import DEFAULT_FAMILY, Family, TaskSet, find_family
 from skipper.training.evaluate import Episodes, Summary, play, summarise
-from skipper.types import Agent
+from skipper.types import Agent, EnvironmentSpec
 
+Build = Callable[[EnvironmentSpec, np.random.Generator], Agent]
 Command = TypeVar("Command")
 
 RunArgument = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(name="run", metavar="RUN")]
@@ -63,12 +66,13 @@ def evaluation_sets(
     return {name: family.evaluation_tasks(world, name, count, seed, split) for name in names}
 
 
-def play_sets(agent: Agent | str, family: Family, sets: dict[str, TaskSet], seed: int) -> dict[str, Episodes]:
-    """Episodes of every set of tasks, of an agent or of the baseline with this name, built anew for every set."""
+def play_sets(agent: Agent | str | Build, family: Family, sets: dict[str, TaskSet], seed: int) -> dict[str, Episodes]:
+    """Episodes of every set of tasks, of an agent, or of one that is built anew for every set, such as a baseline."""
+    build = partial(make_baseline, agent) if isinstance(agent, str) else agent
     played = {}
     for name, tasks in sets.items():
         rng = np.random.default_rng(seed)
-        player = make_baseline(agent, family.spec(tasks.world), rng) if isinstance(agent, str) else agent
+        player = build(family.spec(tasks.world), rng) if callable(build) else build
         played[name] = play(player, family, tasks, seed)
     return played
 

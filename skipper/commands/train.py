@@ -8,6 +8,7 @@ import tyro
 
 from skipper.config import RunConfig
 from skipper.envs.registry import has_size, sides
+from skipper.training.tracking import Library
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class Train:
 
     out: Path
     """The run folder; docs/run_folder.md describes what it holds."""
+    track: Library | None = None
+    """Send all records to "wandb" (Weights & Biases) as well. The same run goes on there when this one is resumed, and
+    what was recorded before is sent first. Without a connection or an account, set WANDB_MODE=offline."""
     size: tuple[int, ...] | None = None
     """Cells along x, and along y where that differs; sets width and height where the environment has them. Longer sides
     also raise the default of --max-steps; the preset adapts to the number of cells."""
@@ -35,7 +39,7 @@ class Train:
 
         check_size(self.config, self.size)
         with ProgressDisplay(self.config.steps) as display:
-            finished = train(self.config, self.out, display)
+            finished = train(self.config, self.out, display, track=self.track)
             display.say(f"finished: {self.out}" if finished else "saved; the same command continues this run")
 
 

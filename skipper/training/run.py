@@ -20,6 +20,7 @@ from skipper.training.loop import Loop
 from skipper.training.recorder import Recorder
 from skipper.training.run_folder import RunFolder
 from skipper.training.settings import supported
+from skipper.training.tracking import Library, Tracker, need_library, tracking
 from skipper.types import EnvironmentSpec
 
 
@@ -74,9 +75,15 @@ class Run:
     """A run in progress: the loop, and everything that is measured, recorded and saved around it."""
 
     def __init__(
-        self, config: RunConfig, tasks: TaskSet | None, spec: EnvironmentSpec, folder: RunFolder, display: Display
+        self,
+        config: RunConfig,
+        tasks: TaskSet | None,
+        spec: EnvironmentSpec,
+        folder: RunFolder,
+        display: Display,
+        tracker: Tracker | None = None,
     ) -> None:
-        self.config, self.tasks, self.folder, self.display = config, tasks, folder, display
+        self.config, self.tasks, self.folder, self.display, self._tracker = config, tasks, folder, display, tracker
         configure_threads(config.network_threads)
         learner = agent_kind(config.agent).load().train(config, spec)
         family = find_family(config.env)
@@ -96,13 +103,13 @@ class Run:
         def restore(state: dict[str, Any]) -> None:
             self.loop.load_state_dict(state["loop"])
             self._sums = state["sums"]
-            recorders.append(Recorder(self.folder.path, state["recorder"], self.loop.step))
+            recorders.append(Recorder(self.folder.path, state["recorder"], self.loop.step, self._tracker))
 
         found, refused = self.folder.restore_latest(restore)
         for reason in refused:
             self.display.say(f"refused: {reason}; using the checkpoint before it")
         if not found:
-            return Recorder(self.folder.path, None, 0)
+            return Recorder(self.folder.path, None, 0, self._tracker)
         self._saved = self.loop.all_steps
         self.display.say(f"continuing at step {self.loop.step:,}")
         return recorders[-1]
@@ -175,14 +182,23 @@ class Run:
         self._saved = self.loop.all_steps
 
 
-def train(config: RunConfig, out: Path, display: Display | None = None, stop: Stop | None = None) -> bool:
+def train(
+    config: RunConfig,
+    out: Path,
+    display: Display | None = None,
+    stop: Stop | None = None,
+    track: Library | None = None,
+) -> bool:
     """Train in the folder ``out``, continuing what it holds; False if the run was stopped early.
 
     ``stop`` may be set by the caller; without one, Ctrl-C and SIGTERM save and stop. The folder keeps the configuration
-    as it was requested; what the environment does not support is off, and the display says so.
+    as it was requested; what the environment does not support is off, and the display says so. ``track`` names a
+    library that all records are sent to as well.
     """
     # Refuse what cannot run before anything is written.
     agent_kind(config.agent)
+    if track is not None:
+        need_library(track)
     family = find_family(config.env)
     tasks = family.training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
     spec = family.spec(config.world, tasks)
@@ -191,10 +207,10 @@ def train(config: RunConfig, out: Path, display: Display | None = None, stop: St
     display = display or Silence()
     listen = stop is None
     stop = stop or Stop()
-    with RunFolder(out, config) as folder:
+    with RunFolder(out, config) as folder, tracking(track, out, config) as tracker:
         for note in notes:
             display.say(note)
-        run = Run(used, tasks, spec, folder, display)
+        run = Run(used, tasks, spec, folder, display, tracker)
         with closing(run.recorder):
             try:
                 if listen:

@@ -1,9 +1,17 @@
 import numpy as np
+import pytest
 from matplotlib.animation import PillowWriter
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from skipper.analysis.plots import animate_episode, draw_learning_curves, draw_moment, draw_task, draw_tasks
+from skipper.analysis.plots import (
+    animate_episode,
+    draw_decision,
+    draw_learning_curves,
+    draw_moment,
+    draw_task,
+    draw_tasks,
+)
 from skipper.envs.lava.family import LAVA
 from skipper.envs.lava.render import render_rgb
 from skipper.envs.lava.tasks import tasks_from_text
@@ -88,6 +96,30 @@ def test_a_moment_shows_plan_target_and_delusions(tmp_path, monkeypatch):
     assert spots["checkpoints"] == [[1.5, 0.5], [2.5, 0.5]]
     dashed = [line.get_xydata().tolist() for line in axes.get_lines() if line.get_linestyle() == "--"]
     assert dashed == [[[0.5, 0.5], [2.5, 1.5]], [[1.5, 0.5], [2.5, 1.5]]]
+
+
+def test_a_decision_is_drawn_part_by_part(tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **_: drawn.update({path.stem: figure.axes[0]}))
+    plan = PLAN | {"kept": [1, 1, 0, 1], "status": ["2010", "3210", "1111", "3512"], "value": [0.25, 0.5, 0.0, 0.0]}
+    paths = draw_decision({**DATA, "episodes": [EPISODE | {"plans": [plan]}]}, 0, 0, PICTURE, tmp_path)
+    assert [path.stem for path in paths] == list(drawn)
+    state, checkpoints, vertices, edges, values, target, walk = drawn.values()
+    spots = {
+        axes: [found.get_offsets().tolist() for found in axes.collections]
+        for axes in (state, checkpoints, vertices, edges, values, target, walk)
+    }
+    one, gone, goal, here = [1.5, 0.5], [2.5, 1.5], [2.5, 0.5], [0.5, 0.5]
+    assert spots[state] == []
+    assert spots[checkpoints] == [[one, gone, goal]]
+    assert spots[vertices] == [[gone], [one, goal]]
+    assert [line.get_xydata().tolist() for line in edges.get_lines()] == [[here, one], [here, goal], [one, goal]]
+    assert [text.get_text() for text in values.texts] == [".25", ".50", ".00"]
+    assert target.get_lines()[0].get_xydata().tolist() == [here, one, goal]
+    assert spots[target] == [[one, goal], [one]]
+    assert walk.get_lines()[0].get_xydata().tolist() == [here, one, goal]
+    with pytest.raises(ValueError, match="wanted a decision with a plan on a graph"):
+        draw_decision({**DATA, "episodes": [EPISODE | {"plans": [{"cells": [0]}]}]}, 0, 0, PICTURE, tmp_path)
 
 
 def test_a_film_shows_every_step_and_the_end(tmp_path, monkeypatch):

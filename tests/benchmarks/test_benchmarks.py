@@ -8,6 +8,7 @@ import torch
 from skipper.benchmarks.plain import draw_plain
 from skipper.benchmarks.plan import bench_plan, trained, untrained
 from skipper.benchmarks.replay import bench_replay
+from skipper.benchmarks.sb3 import bench_sb3
 from skipper.benchmarks.train import training_speed
 from skipper.benchmarks.update import Operations, bench_update
 from skipper.benchmarks.world import bench_world
@@ -82,3 +83,11 @@ def test_the_speed_of_training_and_evaluation(agent):
     speed = training_speed(replace(configure("debug", agent), threads=1), seconds=0.05)
     assert speed.steps > 0
     assert speed.episodes > 0
+
+
+def test_the_speed_of_another_librarys_agent_here_and_where_nothing_happens(monkeypatch):
+    monkeypatch.setattr("skipper.benchmarks.sb3.ROLLOUT", 64)
+    result = bench_sb3("skipper/LavaWorld-5-v0", num_envs=4, rounds=1, threads=1)
+    assert result["ratio"] == result["environment_steps_per_s"] / result["do_nothing_steps_per_s"] > 0
+    with pytest.raises(ValueError, match="environments divide 64; got 5"):
+        bench_sb3("skipper/LavaWorld-5-v0", num_envs=5, rounds=1, threads=1)

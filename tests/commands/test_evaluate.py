@@ -1,5 +1,6 @@
 """What is played, on which tasks, and what is said about it."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -144,5 +145,106 @@ def test_settings_of_planning_change_the_plans_and_are_recorded(monkeypatch, cap
 )
 def test_what_cannot_be_measured_is_refused(options, wanted, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["skipper", "evaluate", *options, "--episodes", "2"])
+    with pytest.raises(SystemExit, match=wanted):
+        main()
+
+
+POLICIES = """
+from pathlib import Path
+
+import numpy as np
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.oracle import LavaOracle
+
+
+def optimal(observation):
+    return LavaOracle(LavaConfig()).action_values(observation).argmax(-1)
+
+
+class Counting:
+    \"\"\"A policy with memory: it alternates, and begins anew for every set.\"\"\"
+
+    def __init__(self):
+        self.step = 0
+
+    def __call__(self, observation):
+        self.step += 1
+        assert (observation[..., 0] == 10).sum() == len(observation), "one agent each"
+        return np.full(len(observation), 1 if self.step % 2 else 3, np.int32)
+
+
+def load(path):
+    action = int(Path(path).read_text())
+    return lambda observation: np.full(len(observation), action)
+"""
+
+
+@pytest.fixture
+def policies(tmp_path, monkeypatch):
+    """A folder with a module of policies; its name is new for every test, since modules are imported once."""
+    module = f"policies_{tmp_path.name}"
+    (tmp_path / f"{module}.py").write_text(POLICIES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return module
+
+
+def test_another_librarys_policy_is_scored_like_an_agent(policies, monkeypatch, capsys):
+    few = ["--episodes", "20", "--seed", "20", "--json"]
+    arguments = ["--policy", f"{policies}:optimal", "--benchmark", "skipper/LavaWorld-5-v0"]
+    more = ["--training", "--training-seed", "21"]
+    found = json.loads(printed("evaluate", *arguments, *more, *few, monkeypatch=monkeypatch, capsys=capsys))
+    baseline = json.loads(printed("evaluate", "--agent", "optimal", *few, monkeypatch=monkeypatch, capsys=capsys))
+    assert found["sets"].pop("training")["outcomes"] == "sssss"
+    assert found["sets"] == baseline["sets"]
+    about = baseline["about"] | {"agent": f"{policies}:optimal", "benchmark": "skipper/LavaWorld-5-v0"}
+    assert found["about"] == about | {"tasks": 5, "seed": 21}
+
+
+def test_a_policy_with_memory_begins_anew_for_every_set(policies, monkeypatch, capsys):
+    arguments = ["--policy", f"{policies}:Counting", "--episodes", "7", "--seed", "20"]
+    one = json.loads(printed("evaluate", *arguments, "--json", monkeypatch=monkeypatch, capsys=capsys))
+    first = [*arguments, "--difficulties", "0.55", "--json"]
+    alone = json.loads(printed("evaluate", *first, monkeypatch=monkeypatch, capsys=capsys))
+    assert one["sets"]["0.55"] == alone["sets"]["0.55"]
+    assert one["sets"]["0.55"]["success"] == 0.0
+    assert "timeouts" in printed("evaluate", *arguments, monkeypatch=monkeypatch, capsys=capsys)
+
+
+def test_policies_with_weights_are_told_apart(policies, monkeypatch, capsys, tmp_path):
+    files = []
+    for seed, action in enumerate("012"):
+        weights, out = tmp_path / f"{seed}.txt", tmp_path / f"{seed}.json"
+        weights.write_text(action)
+        arguments = ["--policy", f"{policies}:load", "--weights", str(weights), "--episodes", "3", "--seed", "20"]
+        printed("evaluate", *arguments, "--json", "--out", str(out), monkeypatch=monkeypatch, capsys=capsys)
+        files.append(str(out))
+        assert json.loads(out.read_text())["about"]["weights"] == hashlib.sha256(action.encode()).hexdigest()[:16]
+    sides = ["--better", *files[:2], "--worse", files[2]]
+    assert "one network" in printed("compare", *sides, monkeypatch=monkeypatch, capsys=capsys)
+    monkeypatch.setattr(sys, "argv", ["skipper", "compare", "--better", *files, "--worse", files[2]])
+    with pytest.raises(SystemExit, match="networks are on both sides"):
+        main()
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--policy", "MODULE:optimal", "--agent", "random"], "--policy stands alone"),
+        (["--policy", "MODULE:optimal", REGEN], "--policy stands alone"),
+        (["--agent", "random", "--weights", "x"], "--weights needs --policy"),
+        (["--agent", "random", "--benchmark", "skipper/LavaWorld-50-v0"], "--benchmark needs --policy"),
+        (["--policy", "MODULE:optimal", "--training"], "--training needs --training-seed"),
+        (["--agent", "optimal", "--training"], "--training needs the folder of a run, or --policy"),
+        (["--policy", "MODULE:optimal", "--benchmark", "skipper/LavaWorld-51-v0"], "unknown benchmark"),
+        (["--policy", "MODULE:optimal", "--ensemble", "8"], "need the folder of a run"),
+        (["--policy", "MODULE:optimal", "--benchmark", "skipper/LavaWorld-50-v0", "--slip", "0.1"], "its own world"),
+        (["--policy", "MODULE:load", "--weights", "nowhere.zip"], "nowhere.zip"),
+        (["--policy", "MODULE:optimum"], "did you mean 'optimal'"),
+    ],
+)
+def test_what_a_policy_cannot_be_asked_for_is_refused(options, wanted, policies, monkeypatch):
+    given = [option.replace("MODULE", policies) for option in options]
+    monkeypatch.setattr(sys, "argv", ["skipper", "evaluate", *given, "--episodes", "2"])
     with pytest.raises(SystemExit, match=wanted):
         main()
