@@ -106,7 +106,7 @@ def _draw_pruned(axes: Axes, _: Mapping[str, Any], __: int, plan: Mapping[str, A
 
 def _draw_graph(axes: Axes, episode: Mapping[str, Any], _: int, plan: Mapping[str, Any], spots: Spots) -> None:
     """The edges that were kept, those without a path dashed."""
-    _draw_edges(axes, plan, possible_paths(episode, plan), spots, alpha=0.8)
+    _draw_edges(axes, plan, possible_paths(episode, plan), spots, width=1.2, alpha=0.8)
     x, y = spots(plan["cells"])
     shown = np.array(plan["kept"], bool)
     axes.scatter(x[shown], y[shown], s=60, color="white", edgecolors="black", zorder=4)
@@ -115,9 +115,10 @@ def _draw_graph(axes: Axes, episode: Mapping[str, Any], _: int, plan: Mapping[st
 def _draw_values(axes: Axes, _: Mapping[str, Any], __: int, plan: Mapping[str, Any], spots: Spots) -> None:
     """The value of every vertex that was kept."""
     (x, y), shown, value = spots(plan["cells"]), np.array(plan["kept"], bool), np.array(plan["value"])
-    dots = axes.scatter(x[shown], y[shown], s=260, c=value[shown], cmap="cividis", edgecolors="black", zorder=4)
+    middle = (value[shown].min() + value[shown].max()) / 2
+    axes.scatter(x[shown], y[shown], s=260, c=value[shown], cmap="cividis", edgecolors="black", zorder=4)
     for vertex in np.flatnonzero(shown):
-        shade = "black" if dots.norm(value[vertex]) > 0.5 else "white"
+        shade = "black" if value[vertex] > middle else "white"  # on a bright or a dark dot
         text = f"{value[vertex]:.2f}".lstrip("0")
         axes.text(x[vertex], y[vertex], text, color=shade, ha="center", va="center", fontsize=6.5, zorder=5)
 
@@ -217,13 +218,15 @@ def _draw_plan(axes: Axes, episode: Mapping[str, Any], plan: Mapping[str, Any], 
         axes.plot(*spots([cells[vertex] for vertex in plan["route"]]), color="deepskyblue", linewidth=3, label="plan")
 
 
-def _draw_edges(axes: Axes, plan: Mapping[str, Any], possible: Array, spots: Spots, alpha: float = 0.25) -> None:
+def _draw_edges(
+    axes: Axes, plan: Mapping[str, Any], possible: Array, spots: Spots, *, width: float = 0.5, alpha: float = 0.25
+) -> None:
     """The edges that pruning kept, those without a path dashed."""
     kept = np.array([[status == str(int(EdgeStatus.KEPT)) for status in line] for line in plan["status"]])
     for source, target in np.argwhere(kept):
         ends = spots([plan["cells"][source], plan["cells"][target]])
         if possible[source, target]:
-            axes.plot(*ends, color="white", linewidth=0.5 if alpha < 0.5 else 1.2, alpha=alpha)
+            axes.plot(*ends, color="white", linewidth=width, alpha=alpha)
         else:
             axes.plot(*ends, color="orchid", linewidth=1.2, linestyle="--")
 

@@ -177,6 +177,7 @@ class Evaluate:
     def _foreign(self, policy: str) -> Played:
         """Another library's agent; with its benchmark and training seed, also on its training tasks."""
         self._check_no_run()
+        build = load_policy(policy, self.weights)
         benchmark = None if self.benchmark is None else find_benchmark(self.benchmark)
         env = benchmark.env if benchmark else self.env or DEFAULT_FAMILY
         if self.env not in (None, env):
@@ -198,7 +199,7 @@ class Evaluate:
                 raise ValueError("--training needs --training-seed, and a --benchmark with fixed tasks")
             trained = family.training_tasks(world, benchmark.tasks, self.training_seed)
             sets |= self._training_set(family, world, trained)
-        return Played(about, play_sets(load_policy(policy, self.weights), family, sets, self.seed))
+        return Played(about, play_sets(build, family, sets, self.seed))
 
     def _training_set(self, family: Family, world: Any, trained: TaskSet) -> dict[str, TaskSet]:
         some = trained.subset(np.arange(min(self.episodes, len(trained))))

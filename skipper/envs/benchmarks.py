@@ -1,4 +1,4 @@
-"""Benchmarks by name: the training tasks of a paper's experiment, and the evaluation sets that score it.
+"""Benchmarks by name: the training tasks of the paper's experiments, and the evaluation sets that score agents.
 
 A benchmark fixes what two agents must share to be compared: world, number of training tasks, evaluation sets.
 """

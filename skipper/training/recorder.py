@@ -42,7 +42,7 @@ class Recorder:
     ``evaluations.jsonl`` holds no clock times, so that equal runs write equal files.
     """
 
-    def __init__(self, path: Path, position: dict[str, int] | None, step: int, tracker: Tracker | None = None) -> None:
+    def __init__(self, path: Path, position: dict[str, int] | None, step: int) -> None:
         lengths = position or {EVALUATIONS: 0, METRICS: 0}
         if lengths.keys() != {EVALUATIONS, METRICS} or any(type(length) is not int for length in lengths.values()):
             raise ValueError("the checkpoint does not hold the lengths of a run's records")
@@ -53,11 +53,17 @@ class Recorder:
         for name, length in lengths.items():
             self._files[name] = open(path / name, "a", encoding="utf-8")  # noqa: SIM115  open for the whole run
             self._files[name].truncate(length)
-        self._path, self._step, self._tracker = path, step, tracker
+        self._path, self._step = path, step
         self._board: Any = None
-        self._count = dict.fromkeys(lengths, 0)  # records in each file, for the tracker
-        if tracker is not None:
-            self._catch_up()
+        self._tracker: Tracker | None = None
+        self._count = dict.fromkeys(lengths, 0)  # records in each file, where there is a tracker
+
+    def track(self, tracker: Tracker) -> None:
+        """Send all records to a tracker from now on, and first those that it has not got yet."""
+        self._tracker = tracker
+        earlier = [(record["step"], name, record) for name in self._files for record in read_records(self._path, name)]
+        for _, name, record in sorted(earlier, key=lambda entry: entry[0]):
+            self._send(name, record)
 
     def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
         """Record one evaluation of all sets of tasks."""
@@ -100,9 +106,3 @@ class Recorder:
         if self._tracker is not None:
             self._tracker.send(name, self._count[name], record["step"], scalars(name, record))
         self._count[name] += 1
-
-    def _catch_up(self) -> None:
-        """Send what the run recorded before it had a tracker, in the order of its steps."""
-        earlier = [(record["step"], name, record) for name in self._files for record in read_records(self._path, name)]
-        for _, name, record in sorted(earlier, key=lambda entry: entry[0]):
-            self._send(name, record)

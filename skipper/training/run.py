@@ -83,7 +83,7 @@ class Run:
         display: Display,
         tracker: Tracker | None = None,
     ) -> None:
-        self.config, self.tasks, self.folder, self.display, self._tracker = config, tasks, folder, display, tracker
+        self.config, self.tasks, self.folder, self.display = config, tasks, folder, display
         configure_threads(config.network_threads)
         learner = agent_kind(config.agent).load().train(config, spec)
         family = find_family(config.env)
@@ -94,6 +94,8 @@ class Run:
         self._sums: dict[str, Any] = {}  # sum and count of each metric since the last record
         self._saved = -1  # environment steps of all stages at the newest checkpoint
         self.recorder = self._restore()
+        if tracker is not None:
+            self.recorder.track(tracker)
         self._clock, self._clock_step = time.monotonic(), self.loop.all_steps
 
     def _restore(self) -> Recorder:
@@ -103,13 +105,13 @@ class Run:
         def restore(state: dict[str, Any]) -> None:
             self.loop.load_state_dict(state["loop"])
             self._sums = state["sums"]
-            recorders.append(Recorder(self.folder.path, state["recorder"], self.loop.step, self._tracker))
+            recorders.append(Recorder(self.folder.path, state["recorder"], self.loop.step))
 
         found, refused = self.folder.restore_latest(restore)
         for reason in refused:
             self.display.say(f"refused: {reason}; using the checkpoint before it")
         if not found:
-            return Recorder(self.folder.path, None, 0, self._tracker)
+            return Recorder(self.folder.path, None, 0)
         self._saved = self.loop.all_steps
         self.display.say(f"continuing at step {self.loop.step:,}")
         return recorders[-1]

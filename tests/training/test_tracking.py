@@ -51,13 +51,15 @@ def sent(logged: list) -> list[dict]:
 
 def test_an_interrupted_run_sends_every_record_once(tmp_path, logged):
     first = Tracker("wandb", tmp_path, SHORT)
-    recorder = Recorder(tmp_path, None, 0, first)
+    recorder = Recorder(tmp_path, None, 0)
+    recorder.track(first)
     recorder.evaluation(0, {"0.25": {"success": 0.25}})
     recorder.metrics(1, {"loss": 1.0})
     position = recorder.position()
     recorder.metrics(2, {"loss": 2.0})  # after the checkpoint: the resumed run records it again
     recorder.close()  # killed: the tracker is not closed
-    recorder = Recorder(tmp_path, position, 1, Tracker("wandb", tmp_path, SHORT))
+    recorder = Recorder(tmp_path, position, 1)
+    recorder.track(Tracker("wandb", tmp_path, SHORT))
     recorder.metrics(2, {"loss": 2.0})
     recorder.metrics(3, {"loss": 3.0})
     recorder.close()
@@ -76,12 +78,15 @@ def test_what_was_recorded_without_a_tracker_is_sent_first(tmp_path, logged):
     recorder.metrics(2, {"loss": 2.0})
     position = recorder.position()
     recorder.close()
-    recorder = Recorder(tmp_path, position, 2, Tracker("wandb", tmp_path, SHORT))
+    recorder = Recorder(tmp_path, position, 2)
+    recorder.track(Tracker("wandb", tmp_path, SHORT))
     recorder.metrics(3, {"loss": 3.0})
     recorder.close()
     assert [values["step"] for values in sent(logged)] == [1, 1, 2, 3]
     Recorder(tmp_path, position, 2).close()
-    Recorder(tmp_path, position, 2, Tracker("wandb", tmp_path, SHORT)).close()
+    recorder = Recorder(tmp_path, position, 2)
+    recorder.track(Tracker("wandb", tmp_path, SHORT))
+    recorder.close()
     assert len(sent(logged)) == 4
 
 
