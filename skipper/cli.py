@@ -18,12 +18,14 @@ from skipper.commands.evaluate import Evaluate
 from skipper.commands.markdown_table import Table
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
+from skipper.commands.pretrained import Pretrained
 from skipper.commands.report import Report
 from skipper.commands.reproduce import Reproduce
 from skipper.commands.train import Train
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
 from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family, has_size, with_size
+from skipper.training.pretrained import PRETRAINED, pretrained_names
 from skipper.training.run_folder import CONFIG, read_config
 from skipper.training.settings import configure
 
@@ -52,8 +54,10 @@ def chosen_size(arguments: list[str]) -> tuple[int, ...] | None:
 
 
 def chosen_family(arguments: list[str]) -> Family:
-    """The environment family: the one named by --env, or that of the first run folder among the arguments."""
-    folders = [Path(argument) for argument in arguments[1:] if (Path(argument) / CONFIG).is_file()]
+    """The environment family: the one named by --env, or that of the first run among the arguments."""
+    named = set(pretrained_names())
+    runs = [PRETRAINED / each if each in named and not Path(each).exists() else Path(each) for each in arguments[1:]]
+    folders = [run for run in runs if (run / CONFIG).is_file()]
     default = read_config(folders[0]).env if folders and arguments[0] != "train" else DEFAULT_FAMILY
     return find_family(chosen(arguments, "--env", default))
 
@@ -91,6 +95,7 @@ def commands(base: RunConfig, family: Family) -> Any:
         | Annotated[Reproduce, command("reproduce")]
         | Annotated[Report, command("report")]
         | Annotated[Demo, command("demo")]
+        | Annotated[Pretrained, command("pretrained")]
         | Annotated[Environments, command("environments")]
         | Annotated[Bench, command("bench")]
     )

@@ -26,6 +26,7 @@ from skipper.envs.registry import DEFAULT_FAMILY, Family, TaskSet, find_family
 from skipper.schema import content_hash, to_dict
 from skipper.training.evaluate import TRAINING, Episodes, summarise
 from skipper.training.load import LoadedAgent, load
+from skipper.training.pretrained import find_run
 from skipper.training.run_folder import kept_steps, read_config, weights_identity
 from skipper.training.state_file import write_atomically
 
@@ -54,11 +55,12 @@ class Evaluate:
     "tuning" and with seeds 0 to 19; report from the split "evaluation" and seeds from 20 up.
 
     Examples: skipper evaluate runs/first --episodes 400
+              skipper evaluate skipper-regen-50 --seed 20
               skipper evaluate --agent optimal --dynamics walls --difficulties 0.4 --json
     """
 
     run_folder: OptionalRunArgument = None
-    """Folder of a trained agent; without one, name a baseline with --agent."""
+    """Folder of a trained agent, or the name of a pretrained one; without either, name a baseline with --agent."""
     agent: Annotated[str | None, tyro.conf.arg(metavar="|".join(BASELINES))] = None
     """A baseline, which needs no training; or, with a run of Skipper, another variant, such as skipper-once, that plays
     with the run's networks."""
@@ -108,10 +110,12 @@ class Evaluate:
     def run(self) -> None:
         """Print the table or the object, or write the object."""
         if self.run_folder is None and self.agent is None:
-            raise ValueError(f"name an agent: either a run folder, or --agent {' or '.join(BASELINES)}")
+            raise ValueError(f"name an agent: a run folder, a pretrained agent, or --agent {' or '.join(BASELINES)}")
         if not self.json and (self.curve or self.truth or self.out):
             raise ValueError("--curve, --truth and --out need --json")
-        played = self._baseline(str(self.agent)) if self.run_folder is None else self._trained(self.run_folder)
+        played = (
+            self._baseline(str(self.agent)) if self.run_folder is None else self._trained(find_run(self.run_folder))
+        )
         if self.json:
             self._write(json.dumps(self._object(played), indent=2))
             return
