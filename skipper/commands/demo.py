@@ -11,6 +11,7 @@ from skipper.commands.tables import results_table
 from skipper.envs.registry import find_family
 from skipper.training.load import load
 from skipper.training.pretrained import find_run
+from skipper.training.run_folder import weights_identity
 
 SHOWN = tuple(range(6))  # tasks on the demo's page
 
@@ -19,9 +20,9 @@ SHOWN = tuple(range(6))  # tasks on the demo's page
 class Demo:
     """Train Skipper for a few minutes and compare it with other agents.
 
-    One table compares it with the random and the optimal agent and with a pretrained Skipper. The demo also writes
-    figures of its learning curve, of one of its plans and of the tasks, and a page on which the pretrained agent can be
-    watched.
+    One table compares it with the random and the optimal agent and with a pretrained Skipper, which had several times
+    as many steps: expect the one that just began to solve fewer tasks. The demo also writes figures of its learning
+    curve, of one of its plans and of the tasks, and a page on which the pretrained agent can be watched.
     """
 
     out: Path = Path("demo")
@@ -52,10 +53,12 @@ class Demo:
         train_for(config, run, self.minutes)
         console.print(f"Playing {self.episodes} unseen tasks of each of {len(sets)} evaluation sets ...")
         results = {agent: summaries(play_sets(agent, family, sets, self.seed)) for agent in ("random", "optimal")}
-        for name, folder in {"just now": run, "pretrained": trained}.items():
-            if folder is not None:
-                results[name] = summaries(play_sets(load(folder, self.seed).agent, family, sets, self.seed))
-        console.print(results_table(results, family.set_kind))
+        learners = {"just now": run} | ({"pretrained": trained} if trained else {})
+        for name, folder in learners.items():
+            results[name] = summaries(play_sets(load(folder, self.seed).agent, family, sets, self.seed))
+        console.print(results_table(results, family.set_kind), "", sep="\n")
+        steps = {name: f"{weights_identity(folder).step:,}" for name, folder in learners.items()}
+        console.print(f"Steps of training: {'; '.join(f'{name} {count}' for name, count in steps.items())}.")
         shown = trained or run
         hardest = family.evaluation_names(config.world)[-1]
         watched = gallery(shown.name, load(shown, self.seed, explain=True), hardest, SHOWN, seed=self.seed)

@@ -64,8 +64,7 @@ class Diagnose:
             print(json.dumps({"replaced": results_json(replaced), "truth": errors}, indent=2))
             return
         console = Console()
-        console.print(changes_table("true instead of learned", replaced))
-        console.print(errors_table(errors))
+        console.print(changes_table("true, not learned", replaced), "", errors_table(errors), sep="\n")
 
     def _diagnose_world_model(self, config: DirectorConfig, family: Family, sets: dict[str, TaskSet]) -> None:
         from skipper.analysis.world_model_accuracy import world_model_accuracy

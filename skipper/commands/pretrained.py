@@ -7,6 +7,7 @@ from textwrap import fill
 from rich.console import Console
 from rich.table import Table
 
+from skipper.commands.tables import narrow_table
 from skipper.training.pretrained import CARD, PRETRAINED, Card, pretrained_names, read_card
 from skipper.training.run_folder import weights_file
 
@@ -32,7 +33,7 @@ class Pretrained:
             print(json.dumps({name: card._asdict() for name, card in cards.items()}, indent=2))
             return
         console = Console(highlight=False)
-        console.print(success_table(cards))
+        console.print(success_table(cards), "")
         for name, card in cards.items():
             megabytes = weights_file(PRETRAINED / name).stat().st_size / 1e6
             console.print(f"[bold]{name}[/bold], {megabytes:.1f} MB")
@@ -46,7 +47,7 @@ class Pretrained:
 def success_table(cards: dict[str, Card]) -> Table:
     """A row per agent, a column per evaluation set and one for the mean."""
     names = next(iter(cards.values())).success
-    table = Table("solves unseen tasks", *names)
+    table = narrow_table(["solves unseen tasks"], list(names))
     for name, card in cards.items():
         table.add_row(name, *(f"{share:.3f}" for share in card.success.values()))
     return table
