@@ -5,7 +5,6 @@ import sys
 from functools import reduce
 from itertools import takewhile
 from operator import or_
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import tyro
@@ -25,14 +24,15 @@ from skipper.commands.markdown_table import Table
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
 from skipper.commands.pretrained import Pretrained
+from skipper.commands.push import Push
 from skipper.commands.report import Report
 from skipper.commands.reproduce import Reproduce
 from skipper.commands.train import Train, train_help
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
 from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family, has_size, with_size
-from skipper.training.pretrained import PRETRAINED, pretrained_names
-from skipper.training.run_folder import CONFIG, read_config
+from skipper.training.pretrained import find_run, names_run
+from skipper.training.run_folder import read_config
 from skipper.training.settings import configure
 
 ABOUT = "Skipper: agents that plan at decision time and generalise zero-shot."
@@ -63,10 +63,10 @@ def chosen_size(arguments: list[str]) -> tuple[int, ...] | None:
 
 def chosen_family(arguments: list[str]) -> Family:
     """The environment family: the one named by --env, or that of the first run among the arguments."""
-    named = set(pretrained_names())
-    runs = [PRETRAINED / each if each in named and not Path(each).exists() else Path(each) for each in arguments[1:]]
-    folders = [run for run in runs if (run / CONFIG).is_file()]
-    default = read_config(folders[0]).env if folders and arguments[0] != "train" else DEFAULT_FAMILY
+    default = DEFAULT_FAMILY
+    if arguments and arguments[0] not in ("train", "push"):
+        runs = filter(names_run, arguments[1:])
+        default = next((read_config(find_run(run)).env for run in runs), default)
     return find_family(chosen(arguments, "--env", default))
 
 
@@ -99,7 +99,7 @@ GROUPS: dict[str, dict[str, Any]] = {
         "table": Table,
     },
     "The paper": {"reproduce": Reproduce, "report": Report},
-    "Other environments, speed, shells": {"environments": Environments, "bench": Bench, "completion": Completion},
+    "More": {"push": Push, "environments": Environments, "bench": Bench, "completion": Completion},
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 

@@ -29,6 +29,7 @@ CONFINED = {
     "matplotlib": {"analysis/plots.py", "analysis/paper_figures.py"},
     "tyro": {"cli.py", *(path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "commands").glob("*.py"))},
     "ray": {"experiments/ray_pool.py"},
+    "huggingface_hub": {"training/hub.py"},
     "numba": {"runtime/jit.py"},
     "pickle": {"agents/update_process.py"},  # between a process and the one that it started itself; never from a file
     "random": {"benchmarks/plain.py", "benchmarks/world.py"},  # each with a Random of its own

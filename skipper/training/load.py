@@ -85,7 +85,7 @@ def load(
     explain: bool = False,
     **settings: Any,
 ) -> LoadedAgent:
-    """The agent of a run folder, or the pretrained one with this name, as it is evaluated.
+    """The agent of a run folder, the pretrained one with this name, or "hf:USER/NAME" of the hub, as it is evaluated.
 
     ``seed`` decides its few random actions. ``agent`` names another variant that plays with the networks of the run.
     The networks are the newest, or those that the run keeps of the evaluation at ``step``. With ``explain``, decisions

@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from skipper.training.run_folder import CONFIG
+
 PRETRAINED = Path(__file__).parents[1] / "pretrained"
 CARD = "README.md"
+HUB = "hf:"  # before USER/NAME of an agent on the Hugging Face Hub
 _UNCHANGED = "as it is"  # how the row of a card begins that was played without other options
 
 
@@ -19,14 +22,23 @@ class Card(NamedTuple):
 
 def pretrained_names() -> list[str]:
     """The agents that come with the package."""
-    return sorted(path.parent.name for path in PRETRAINED.glob("*/config.json"))
+    return sorted(path.parent.name for path in PRETRAINED.glob(f"*/{CONFIG}"))
+
+
+def names_run(text: str) -> bool:
+    """Whether a word of the command line names a run."""
+    return (Path(text) / CONFIG).is_file() or text in pretrained_names() or text.startswith(HUB)
 
 
 def find_run(run: str | Path) -> Path:
-    """The folder of a run: one that exists, or that of the pretrained agent with this name."""
+    """The folder of a run: one that exists, that of the pretrained agent with this name, or a download from the hub."""
     path = Path(run)
     if path.exists():
         return path
+    if str(run).startswith(HUB):
+        from skipper.training.hub import pull
+
+        return pull(str(run).removeprefix(HUB))
     if str(run) in pretrained_names():
         return PRETRAINED / path
     raise ValueError(f"{run} is not a run folder, nor a pretrained agent ({', '.join(pretrained_names())})")
