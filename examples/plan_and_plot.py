@@ -12,10 +12,8 @@ from skipper.envs.registry import find_family
 from skipper.planning.prune import EdgeStatus
 from skipper.types import scene_of
 
-RUN = Path(__file__).parents[1] / "pretrained" / "skipper-regen-50"
 
-
-def main(out: Path, run: Path = RUN) -> None:
+def main(out: Path, run: str = "skipper-regen-50") -> None:
     """Plan in an unseen task and write the figure ``out``."""
     agent = skipper.load(run)
     family, world = find_family(agent.config.env), agent.config.world

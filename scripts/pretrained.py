@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from skipper.training.load import as_variant
+from skipper.training.pretrained import CARD, PRETRAINED
 from skipper.training.run_folder import RunFolder, read_config, read_weights, weights_identity
-
-PRETRAINED = Path("pretrained")
 
 
 def copy_agent(run: Path, name: str) -> None:
@@ -23,13 +22,13 @@ def copy_agent(run: Path, name: str) -> None:
     config = replace(config, evaluation=replace(config.evaluation, keep_weights=False))
     for old in ("config.json", "weights.safetensors"):
         (out / old).unlink(missing_ok=True)
-    card = (out / "README.md").read_text() if (out / "README.md").exists() else ""
-    (out / "README.md").unlink(missing_ok=True)
+    card = (out / CARD).read_text() if (out / CARD).exists() else ""
+    (out / CARD).unlink(missing_ok=True)
     with RunFolder(out, config) as folder:
         folder.save_weights(weights_identity(run).step, read_weights(run))
     (out / "checkpoints").rmdir()
     (out / ".lock").unlink(missing_ok=True)
-    (out / "README.md").write_text(card)
+    (out / CARD).write_text(card)
 
 
 def write_card(name: str, intro: str, facts: list[list[str]], rows: list[list[str]], notes: list[str]) -> None:
@@ -40,7 +39,7 @@ def write_card(name: str, intro: str, facts: list[list[str]], rows: list[list[st
     options = f"--episodes {about['episodes']} --seed {about['evaluation_seed']} --training --json"
     lines += [
         f"Zero-shot success on {about['episodes']} unseen tasks of each difficulty, from the side opposite to the goal",
-        f"(`skipper evaluate pretrained/{name} {options}`,",
+        f"(`skipper evaluate {name} {options}`,",
         f"with the options that a row names; raw outputs in `{Path(rows[0][1]).parent}`):",
         "",
     ]
@@ -51,7 +50,7 @@ def write_card(name: str, intro: str, facts: list[list[str]], rows: list[list[st
         deaths = sum(found["sets"][level]["deaths"] for level in names) / len(names)
         numbers = [*(f"{rate:.3f}" for rate in rates), f"**{sum(rates) / len(rates):.3f}**", f"{deaths:.3f}"]
         lines.append(f"| {label} | {' | '.join(numbers)} | {found['sets']['training']['success']:.2f} |")
-    (PRETRAINED / name / "README.md").write_text("\n".join([*lines, "", *notes]) + "\n")
+    (PRETRAINED / name / CARD).write_text("\n".join([*lines, "", *notes]) + "\n")
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from skipper.viewer.gallery import gallery
 from skipper.viewer.record import to_html
 
 IMAGES = Path("docs/images")
-RUN = Path("pretrained/skipper-regen-50")
+NAME = "skipper-regen-50"
 VIEW = {"width": 1400, "height": 940}
 
 
@@ -49,7 +49,7 @@ def show(page: Page, episode: int, step: int) -> None:
 
 def main() -> None:
     """Write all screenshots."""
-    data = gallery(RUN.name, load(RUN, 0, explain=True), "0.55", each=4).data
+    data = gallery(NAME, load(NAME, 0, explain=True), "0.55", each=4).data
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "page.html"
         path.write_text(to_html(data), encoding="utf-8")

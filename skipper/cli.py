@@ -2,32 +2,42 @@
 
 import os
 import sys
+from functools import reduce
 from itertools import takewhile
-from pathlib import Path
-from typing import Annotated, Any
+from operator import or_
+from typing import Annotated, Any, get_type_hints
 
 import tyro
+from rich.console import Console
+from rich.text import Text
 
 from skipper.commands.ablate import Ablate
 from skipper.commands.bench import Bench
 from skipper.commands.compare import Compare
+from skipper.commands.completion import Completion
 from skipper.commands.demo import Demo
 from skipper.commands.diagnose import Diagnose
 from skipper.commands.environments import Environments
 from skipper.commands.evaluate import Evaluate
 from skipper.commands.export import Export
+from skipper.commands.help import WIDEST, blocks_of, command_list, help_page, subcommands_of
 from skipper.commands.markdown_table import Table
 from skipper.commands.options import with_world
 from skipper.commands.plot import Plot
+from skipper.commands.pretrained import Pretrained
+from skipper.commands.push import Push
 from skipper.commands.report import Report
 from skipper.commands.reproduce import Reproduce
-from skipper.commands.train import Train
+from skipper.commands.train import Train, train_help
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
 from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family, has_size, with_size
-from skipper.training.run_folder import CONFIG, read_config
+from skipper.training.pretrained import find_run, names_run
+from skipper.training.run_folder import read_config
 from skipper.training.settings import configure
 
+ABOUT = "Skipper: agents that plan at decision time and generalise zero-shot."
+HELP = {"-h", "--help", "--help-all"}
 BROKEN_PIPE = 128 + 13  # as shells report the signal SIGPIPE
 
 
@@ -53,9 +63,11 @@ def chosen_size(arguments: list[str]) -> tuple[int, ...] | None:
 
 
 def chosen_family(arguments: list[str]) -> Family:
-    """The environment family: the one named by --env, or that of the first run folder among the arguments."""
-    folders = [Path(argument) for argument in arguments[1:] if (Path(argument) / CONFIG).is_file()]
-    default = read_config(folders[0]).env if folders and arguments[0] != "train" else DEFAULT_FAMILY
+    """The environment family: the one named by --env, or that of the first run among the arguments."""
+    default = DEFAULT_FAMILY
+    if arguments and arguments[0] not in ("train", "push"):
+        runs = filter(names_run, arguments[1:])
+        default = next((read_config(find_run(run)).env for run in runs), default)
     return find_family(chosen(arguments, "--env", default))
 
 
@@ -77,36 +89,81 @@ def base_config(arguments: list[str], family: Family) -> RunConfig:
     return configure(preset, agent, family.name, world)
 
 
+# The commands, as the overview groups them.
+GROUPS: dict[str, dict[str, Any]] = {
+    "First steps": {"demo": Demo, "pretrained": Pretrained, "watch": Watch, "train": Train, "evaluate": Evaluate},
+    "Understand and compare": {
+        "diagnose": Diagnose,
+        "ablate": Ablate,
+        "compare": Compare,
+        "plot": Plot,
+        "table": Table,
+    },
+    "The paper": {"reproduce": Reproduce, "report": Report},
+    "More": {
+        "push": Push,
+        "export": Export,
+        "environments": Environments,
+        "bench": Bench,
+        "completion": Completion,
+    },
+}
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+
+
+def defaults(base: RunConfig, family: Family) -> dict[str, Any]:
+    """Defaults that depend on the arguments: ``base`` gives the options of training, ``family`` those of worlds."""
+    with_worlds = {name: with_world(COMMANDS[name], family) for name in ("evaluate", "diagnose", "ablate")}
+    return {"train": Train(out=tyro.MISSING, config=base), **with_worlds}
+
+
 def commands(base: RunConfig, family: Family) -> Any:
-    """The type of the command line: ``base`` gives the options of training, ``family`` those of worlds."""
-    command = tyro.conf.subcommand
-    return (
-        Annotated[Train, command("train", default=Train(out=tyro.MISSING, config=base))]
-        | Annotated[Evaluate, command("evaluate", default=with_world(Evaluate, family))]
-        | Annotated[Watch, command("watch")]
-        | Annotated[Diagnose, command("diagnose", default=with_world(Diagnose, family))]
-        | Annotated[Ablate, command("ablate", default=with_world(Ablate, family))]
-        | Annotated[Compare, command("compare")]
-        | Annotated[Table, command("table")]
-        | Annotated[Plot, command("plot")]
-        | Annotated[Export, command("export")]
-        | Annotated[Reproduce, command("reproduce")]
-        | Annotated[Report, command("report")]
-        | Annotated[Demo, command("demo")]
-        | Annotated[Environments, command("environments")]
-        | Annotated[Bench, command("bench")]
-    )
+    """The type of the command line."""
+    known = defaults(base, family)
+    given = {name: {"default": known[name]} if name in known else {} for name in COMMANDS}
+    parts = (Annotated[part, tyro.conf.subcommand(name, **given[name])] for name, part in COMMANDS.items())
+    return reduce(or_, parts)
+
+
+def show_help(arguments: list[str]) -> None:
+    """The overview of all commands, or the page of the one that is named first."""
+    if arguments[0] in HELP:
+        page = overview()
+    elif arguments[0] == "train":
+        family = chosen_family(arguments)
+        page = train_help(base_config(arguments, family), "--help-all" in arguments)
+    else:
+        name, command = arguments[0], COMMANDS[arguments[0]]
+        for hint in get_type_hints(command, include_extras=True).values():
+            if inner := subcommands_of(hint).get(arguments[1]):
+                name, command = f"{name} {arguments[1]}", inner
+        known = {} if " " in name else defaults(configure(), chosen_family(arguments))
+        page = help_page(f"skipper {name}", command, list(blocks_of(command, known.get(name))))
+    Console(highlight=False).print(page, end="", soft_wrap=True)
+
+
+def overview() -> Text:
+    """What there is, and how to learn more."""
+    page = Text("usage: skipper COMMAND [options]\n\n" + ABOUT + "\n")
+    for title, group in GROUPS.items():
+        page.append(command_list(title, group, min(Console().width, WIDEST)))
+    return page.append("\n`skipper COMMAND --help` explains a command and its options.\n")
 
 
 def run_command(arguments: list[str]) -> None:
     """Parse the command line and run it; a mistake in it is one line, not a traceback."""
     try:
+        if HELP & set(arguments) and arguments[0] in HELP | COMMANDS.keys():
+            show_help(arguments)
+            return
         family = chosen_family(arguments)
         types = commands(base_config(arguments, family), family)
         options = (tyro.conf.OmitSubcommandPrefixes,)
-        description = "Skipper: agents that plan at decision time and generalise zero-shot."
-        command: Any = tyro.cli(types, prog="skipper", description=description, config=options)
-        command.run()
+        command: Any = tyro.cli(types, prog="skipper", description=ABOUT, args=arguments, config=options)
+        if isinstance(command, Completion):
+            command.run(types)  # it alone needs to know all commands
+        else:
+            command.run()
     except BrokenPipeError:
         raise
     except (ValueError, OSError, MemoryError) as error:

@@ -191,11 +191,13 @@ class LearningConfig(ScheduleConfig):
     target_update_every: int = 8_000
     """Environment steps between copies of the online network to the target network."""
     learning_rate: float = 2.5e-4
+    """Step size of Adam."""
     warmup_updates: int = 0
     """Updates over which the learning rate rises from 0 at the beginning. Paper: 0."""
     final_learning_rate_fraction: float = 1.0
     """Fraction of the learning rate at the end; it falls linearly over the second half. Paper: 1."""
     adam_epsilon: float = 1.5e-4
+    """Added to the root mean square of gradients that Adam divides by."""
     gradient_clip: float = 1.0
     """Maximum absolute value of a gradient's entries."""
     update_clip: float = 0.0
@@ -212,9 +214,11 @@ class LearningConfig(ScheduleConfig):
     epsilon_start: float = 1.0
     """Share of random actions at the beginning."""
     epsilon_end: float = 0.01
+    """Share of random actions after epsilon_steps."""
     epsilon_steps: int = 1_000_000
     """Environment steps over which exploration falls linearly."""
     epsilon_evaluation: float = 0.001
+    """Share of random actions in evaluations."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,6 +22,8 @@ SLOW = (
     "viewer/test_page.py",
     "experiments/test_execute.py",
     "training/test_run.py",
+    "test_readme.py",
+    "test_wheel.py",
 )
 
 

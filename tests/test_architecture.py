@@ -29,6 +29,7 @@ CONFINED = {
     "matplotlib": {"analysis/plots.py", "analysis/paper_figures.py"},
     "tyro": {"cli.py", *(path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "commands").glob("*.py"))},
     "ray": {"experiments/ray_pool.py"},
+    "huggingface_hub": {"training/hub.py"},
     "wandb": {"training/tracking.py"},
     "stable_baselines3": {"envs/sb3.py", "benchmarks/sb3.py"},
     "numba": {"runtime/jit.py"},

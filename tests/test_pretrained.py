@@ -1,5 +1,7 @@
 """The agents that come with the project can be loaded and act."""
 
+import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,16 +9,44 @@ import pytest
 
 import skipper
 from skipper.analysis.oracle_substitution import load_with_oracle
+from skipper.cli import main
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.tasks import evaluation_tasks
 from skipper.training.evaluate import rollout
+from skipper.training.pretrained import PRETRAINED, find_run, pretrained_names
 
-PRETRAINED = Path(__file__).parents[1] / "pretrained"
+ROOT = Path(__file__).parents[1]
+
 FOLDERS = sorted(path.name for path in PRETRAINED.iterdir())
 
 
 def test_there_are_agents():
     assert "skipper-regen-50" in FOLDERS
+    assert pretrained_names() == FOLDERS
+
+
+def test_a_folder_that_exists_wins_over_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_run("modelfree-50") == PRETRAINED / "modelfree-50"
+    Path("modelfree-50").mkdir()
+    assert find_run("modelfree-50") == Path("modelfree-50")
+    with pytest.raises(ValueError, match=r"is not a run folder, nor a pretrained agent \(modelfree-50, skipper-once"):
+        skipper.load("skipper")
+    with pytest.raises(ValueError, match=r"modelfree-50 is not a run folder: it has no config\.json"):
+        skipper.load("modelfree-50")
+
+
+def test_the_list_shows_what_was_measured(capsys, monkeypatch):
+    reported = json.loads((ROOT / "results" / "skipper" / "report" / "regen-33-penalty.json").read_text())["sets"]
+    monkeypatch.setattr(sys, "argv", ["skipper", "pretrained", "--json"])
+    main()
+    listed = json.loads(capsys.readouterr().out)
+    assert sorted(listed) == FOLDERS
+    success = listed["skipper-regen-50"]["success"]
+    assert list(success) == ["0.25", "0.35", "0.45", "0.55", "mean"]
+    assert success["0.55"] == pytest.approx(reported["0.55"]["success"], abs=5e-4)
+    assert success["mean"] == pytest.approx(np.mean([success[name] for name in list(success)[:-1]]), abs=1e-3)
+    assert "8.1 minutes" in listed["skipper-regen-50"]["facts"]["time"]
 
 
 def test_skipper_once_loses_no_vertices_on_its_way():
@@ -44,4 +74,4 @@ def test_a_pretrained_agent_acts_and_has_a_card(name):
     assert action.shape == (8,)
     assert ((action >= 0) & (action < 4)).all()
     card = (PRETRAINED / name / "README.md").read_text()
-    assert f"skipper evaluate pretrained/{name} --episodes 400" in card
+    assert f"skipper evaluate {name} --episodes 400" in card

@@ -51,6 +51,7 @@ class AgentKind:
     as_variant: Callable[[RunConfig, str], RunConfig] | None = None  # the networks of a run play as another agent
     check: Callable[[RunConfig, EnvironmentSpec], None] | None = None  # refuses an environment that does not fit
     about: Callable[[RunConfig], dict[str, str]] | None = None  # what readers of figures and pages should know
+    main: tuple[str, ...] = ()  # settings that are changed first, for the help of the command line
 
 
 def _load_modelfree() -> Builders:
@@ -80,11 +81,37 @@ def _load_director() -> Builders:
     return Builders(DirectorAgent, play_director)
 
 
-_LEAP = AgentKind(LeapConfig, leap_preset, _load_leap, check=check_leap)
-_SKIPPER = AgentKind(SkipperConfig, skipper_preset, _load_skipper, as_variant, check, about)
+_AIDS = ("revisit_penalty", "ensemble")
+_LEAP = AgentKind(
+    LeapConfig,
+    leap_preset,
+    _load_leap,
+    check=check_leap,
+    main=("generator_steps", "subgoals", "timeout", "training_targets", "delusion_scale", *_AIDS),
+)
+_SKIPPER = AgentKind(
+    SkipperConfig,
+    skipper_preset,
+    _load_skipper,
+    as_variant,
+    check,
+    about,
+    main=("checkpoints", "max_vertices", "replan", "training_targets", "delusion_scale", *_AIDS),
+)
 KINDS: dict[str, AgentKind] = {
-    "modelfree": AgentKind(ModelFreeConfig, modelfree_preset, _load_modelfree),
-    "director": AgentKind(DirectorConfig, director_preset, _load_director, check=check_director),
+    "modelfree": AgentKind(
+        ModelFreeConfig,
+        modelfree_preset,
+        _load_modelfree,
+        main=("learning_rate", "batch_size", "steps_per_update", "epsilon_end", *_AIDS),
+    ),
+    "director": AgentKind(
+        DirectorConfig,
+        director_preset,
+        _load_director,
+        check=check_director,
+        main=("pictures", "horizon", "skill_duration", "worker_extrinsic", "batch_size", "learning_rate"),
+    ),
     **dict.fromkeys(LEAP_VARIANTS, _LEAP),
     **{name: _SKIPPER for name in VARIANTS if name != "skipper-oracle"},
 }

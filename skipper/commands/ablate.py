@@ -25,11 +25,11 @@ class Ablate:
     images. An agent that plans also has its settings of planning changed. An agent without a revisit penalty of its own
     is tried with 0.1.
 
-    Example: skipper ablate pretrained/skipper-regen-50 --episodes 100 --split tuning
+    Example: skipper ablate skipper-regen-50 --episodes 100 --split tuning
     """
 
     run_folder: RunArgument
-    """Folder of a trained agent."""
+    """Folder of a trained agent, or the name of a pretrained one."""
     episodes: int = 100
     """Tasks per evaluation set."""
     split: SplitOption = "evaluation"
@@ -42,12 +42,14 @@ class Ablate:
     def run(self) -> None:
         """Print the table or the object."""
         from skipper.experiments.ablate import ablate
+        from skipper.training.pretrained import find_run
         from skipper.training.run_folder import read_config
 
-        config = read_config(self.run_folder)
+        run = find_run(self.run_folder)
+        config = read_config(run)
         world = changed_world(config, self.world)
         sets = evaluation_sets(find_family(config.env), world, self.episodes, self.seed, self.split)
-        changed = ablate(self.run_folder, world, sets, self.seed)
+        changed = ablate(run, world, sets, self.seed)
         if self.json:
             print(json.dumps(results_json(changed), indent=2))
         else:

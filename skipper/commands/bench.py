@@ -84,7 +84,7 @@ class BenchPlan:
     """Measure planning: milliseconds per plan, alone and in batches of 64, in total and by part."""
 
     run_folder: OptionalRunArgument = None
-    """Folder of a trained agent that plans; without one, an untrained agent of the preset does."""
+    """Folder of a trained agent that plans, or the name of a pretrained one; by default an untrained agent plans."""
     agent: str = "skipper-regen"
     """The agent, where no run is given."""
     preset: str = "paper"

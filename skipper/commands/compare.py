@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+
+from skipper.commands.tables import narrow_table
 
 if TYPE_CHECKING:
     from skipper.analysis.comparison import Comparison
@@ -35,7 +36,7 @@ class Compare:
     intervals resample seeds and tasks, with tasks drawn alike for both sides where both played the same.
     docs/results.md says more.
 
-    Example: skipper compare --better regen-20.json regen-21.json --worse modelfree-20.json modelfree-21.json
+    Example: skipper compare --better a-20.json a-21.json --worse b-20.json b-21.json
     """
 
     better: tuple[Path, ...]
@@ -72,8 +73,7 @@ class Compare:
 def show(found: "Comparison") -> None:
     """Print the tables, then one line per statement."""
     console = Console()
-    console.print(_sides_table(found))
-    console.print(_tests_table(found))
+    console.print(_sides_table(found), "", _tests_table(found), "", sep="\n")
     for line in _statements(found):
         console.print(line, highlight=False)
 
@@ -82,7 +82,7 @@ def _sides_table(found: "Comparison") -> Table:
     intervals = found.intervals
     first = (None, None) if intervals is None else (intervals.mean_first, intervals.iqm_first)
     second = (None, None) if intervals is None else (intervals.mean_second, intervals.iqm_second)
-    table = Table("", "agent", "runs", "mean", "bootstrap", "IQM", "bootstrap", box=SIMPLE_HEAD)
+    table = narrow_table(["", "agent"], ["runs", "mean", "bootstrap", "IQM", "bootstrap"])
     for name, side, (mean, middle) in (("better", found.better, first), ("worse", found.worse, second)):
         numbers = (f"{side.mean:.3f}", _interval(mean), f"{side.iqm:.3f}", _interval(middle))
         table.add_row(name, side.agent, str(len(side.means)), *numbers)
@@ -92,7 +92,7 @@ def _sides_table(found: "Comparison") -> Table:
 def _tests_table(found: "Comparison") -> Table:
     """A column per evaluation set, and one for the mean over all of them."""
     tests = [*found.sets.values(), found.test]
-    table = Table("", *found.sets, "mean", box=SIMPLE_HEAD)
+    table = narrow_table([""], [*found.sets, "mean"])
     for label, side in (("better", found.better), ("worse", found.worse)):
         shares = [*(float(np.mean(share)) for share in side.success.values()), side.mean]
         table.add_row(label, *(f"{share:.3f}" for share in shares))

@@ -10,6 +10,8 @@ from skipper.commands.options import evaluation_sets, has_screen, play_sets, sum
 from skipper.commands.tables import results_table
 from skipper.envs.registry import find_family
 from skipper.training.load import load
+from skipper.training.pretrained import find_run
+from skipper.training.run_folder import weights_identity
 
 SHOWN = tuple(range(6))  # tasks on the demo's page
 
@@ -18,17 +20,17 @@ SHOWN = tuple(range(6))  # tasks on the demo's page
 class Demo:
     """Train Skipper for a few minutes and compare it with other agents.
 
-    One table compares it with the random and the optimal agent and with a pretrained Skipper. The demo also writes
-    figures of its learning curve, of one of its plans and of the tasks, and a page on which the pretrained agent can be
-    watched.
+    One table compares it with the random and the optimal agent and with a pretrained Skipper, which had several times
+    as many steps: expect the one that just began to solve fewer tasks. The demo also writes figures of its learning
+    curve, of one of its plans and of the tasks, and a page on which the pretrained agent can be watched.
     """
 
     out: Path = Path("demo")
     """Folder for the results; a run that it holds is replaced."""
     minutes: float = 4.5
     """Training time, at most."""
-    trained: Path = Path("pretrained/skipper-regen-50")
-    """The pretrained agent to compare with; left out if the folder does not exist."""
+    trained: Path | None = Path("skipper-regen-50")
+    """The pretrained agent to compare with, or the folder of another one; None for none."""
     episodes: int = 200
     """Tasks per evaluation set in the table."""
     seed: int = 0
@@ -40,6 +42,7 @@ class Demo:
         from skipper.viewer.gallery import gallery
         from skipper.viewer.record import to_html
 
+        trained = self.trained and find_run(self.trained)  # a mistake in it is reported before the training
         console = Console()
         config, run = demo_config(self.seed), self.out / "run"
         family = find_family(config.env)
@@ -50,11 +53,13 @@ class Demo:
         train_for(config, run, self.minutes)
         console.print(f"Playing {self.episodes} unseen tasks of each of {len(sets)} evaluation sets ...")
         results = {agent: summaries(play_sets(agent, family, sets, self.seed)) for agent in ("random", "optimal")}
-        for name, folder in {"just now": run, "pretrained": self.trained}.items():
-            if folder.exists():
-                results[name] = summaries(play_sets(load(folder, self.seed).agent, family, sets, self.seed))
-        console.print(results_table(results, family.set_kind))
-        shown = self.trained if self.trained.exists() else run
+        learners = {"just now": run} | ({"pretrained": trained} if trained else {})
+        for name, folder in learners.items():
+            results[name] = summaries(play_sets(load(folder, self.seed).agent, family, sets, self.seed))
+        console.print(results_table(results, family.set_kind), "", sep="\n")
+        steps = {name: f"{weights_identity(folder).step:,}" for name, folder in learners.items()}
+        console.print(f"Steps of training: {'; '.join(f'{name} {count}' for name, count in steps.items())}.")
+        shown = trained or run
         hardest = family.evaluation_names(config.world)[-1]
         watched = gallery(shown.name, load(shown, self.seed, explain=True), hardest, SHOWN, seed=self.seed)
         for picture in draw_figures(run, watched.data, watched.pictures(0), family, sets, self.out):

@@ -35,7 +35,7 @@ class Diagnose:
     """
 
     run_folder: RunArgument
-    """Folder of a trained agent that plans or imagines."""
+    """Folder of a trained agent that plans or imagines, or the name of a pretrained one."""
     episodes: int = 100
     """Tasks per evaluation set."""
     split: SplitOption = "evaluation"
@@ -48,22 +48,23 @@ class Diagnose:
     def run(self) -> None:
         """Print both tables or the object."""
         from skipper.analysis.oracle_substitution import load_with_oracle, measure, substitute
+        from skipper.training.pretrained import find_run
         from skipper.training.run_folder import read_config
 
-        config = read_config(self.run_folder)
+        run = find_run(self.run_folder)
+        config = read_config(run)
         family, world = find_family(config.env), changed_world(config, self.world)
         sets = evaluation_sets(family, world, self.episodes, self.seed, self.split)
         if isinstance(config, DirectorConfig):
             self._diagnose_world_model(config, family, sets)
             return
-        agent = load_with_oracle(self.run_folder, world)
+        agent = load_with_oracle(run, world)
         replaced, errors = substitute(agent, sets, self.seed), measure(agent, sets, self.seed)
         if self.json:
             print(json.dumps({"replaced": results_json(replaced), "truth": errors}, indent=2))
             return
         console = Console()
-        console.print(changes_table("true instead of learned", replaced))
-        console.print(errors_table(errors))
+        console.print(changes_table("true, not learned", replaced), "", errors_table(errors), sep="\n")
 
     def _diagnose_world_model(self, config: DirectorConfig, family: Family, sets: dict[str, TaskSet]) -> None:
         from skipper.analysis.world_model_accuracy import world_model_accuracy

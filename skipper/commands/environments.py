@@ -1,14 +1,13 @@
 """``skipper environments``: which environments can be trained on, and what each offers."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from skipper.commands.help import entry
 from skipper.envs.benchmarks import BENCHMARKS
 from skipper.envs.registry import FAMILIES, find_catalogue
 
@@ -33,21 +32,22 @@ class Environments:
         """Try out and print."""
         entries = find_catalogue(lambda name: fnmatch(name, self.pattern))
         if self.json:
-            for entry in entries:
-                print(json.dumps(entry._asdict()), flush=True)
+            for found in entries:
+                print(json.dumps(found._asdict()), flush=True)
             return
-        console = Console()
-        console.print(f"Benchmarks: {', '.join(BENCHMARKS)}")
-        console.print(f"Families: {', '.join(sorted(FAMILIES))}; of MiniGrid (--env minigrid:ID):")
-        console.print(_table(entries))
+        print(f"Benchmarks: {', '.join(BENCHMARKS)}")
+        print(f"Families: {', '.join(sorted(FAMILIES))}; of MiniGrid (--env minigrid:ID):")
+        width = Console().width
+        for found in entries:
+            print(entry(found.env_id, about(found), width), end="", flush=True)
 
 
-def _table(entries: Iterator[Any]) -> Table:
-    table = Table("id", "goal", "oracle", "table", "states", "tasks, or why it is refused")
-    for entry in entries:
-        if entry.reason:
-            table.add_row(entry.env_id, "", "", "", "", f"refused: {entry.reason}")
-            continue
-        offers = ("given" if entry.goal else "learned", *("yes" if has else "-" for has in (entry.oracle, entry.table)))
-        table.add_row(entry.env_id, *offers, "-" if entry.states is None else f"{entry.states:,}", entry.layouts)
-    return table
+def about(found: Any) -> str:
+    """What an environment offers, or why it is refused."""
+    if found.reason:
+        return f"refused: {found.reason}"
+    offers = ["goal given" if found.goal else "goal learned"]
+    offers += [name for name, has in (("oracle", found.oracle), ("table", found.table)) if has]
+    if found.states is not None:
+        offers.append(f"{found.states:,} states")
+    return f"{', '.join(offers)}; {found.layouts}"

@@ -29,6 +29,7 @@ from skipper.envs.registry import DEFAULT_FAMILY, Family, TaskSet, find_family
 from skipper.schema import content_hash, to_dict
 from skipper.training.evaluate import TRAINING, Episodes, summarise
 from skipper.training.load import LoadedAgent, load
+from skipper.training.pretrained import find_run
 from skipper.training.run_folder import kept_steps, read_config, weights_identity
 from skipper.training.state_file import write_atomically
 
@@ -58,12 +59,14 @@ class Evaluate:
     "tuning" and with seeds 0 to 19; report from the split "evaluation" and seeds from 20 up.
 
     Examples: skipper evaluate runs/first --episodes 400
+              skipper evaluate skipper-regen-50 --seed 20
               skipper evaluate --agent optimal --dynamics walls --difficulties 0.4 --json
               skipper evaluate --policy my_agent:act --benchmark skipper/LavaWorld-50-v0 --seed 20
     """
 
     run_folder: OptionalRunArgument = None
-    """Folder of a trained agent; without one, name a baseline with --agent, or another library's with --policy."""
+    """Folder of a trained agent, or the name of a pretrained one; without either, name a baseline with --agent, or
+    another library's agent with --policy."""
     agent: Annotated[str | None, tyro.conf.arg(metavar="|".join(BASELINES))] = None
     """A baseline, which needs no training; or, with a run of Skipper, another variant, such as skipper-once, that plays
     with the run's networks."""
@@ -127,8 +130,10 @@ class Evaluate:
             raise ValueError("--curve, --truth and --out need --json")
         if self.policy is not None:
             played = self._foreign(self.policy)
+        elif self.run_folder is not None:
+            played = self._trained(find_run(self.run_folder))
         else:
-            played = self._baseline(str(self.agent)) if self.run_folder is None else self._trained(self.run_folder)
+            played = self._baseline(str(self.agent))
         if self.json:
             self._write(json.dumps(self._object(played), indent=2))
             return
@@ -144,7 +149,8 @@ class Evaluate:
                 raise ValueError(f"--{given[0].replace('_', '-')} needs --policy")
             if self.run_folder is None and self.agent is None:
                 raise ValueError(
-                    f"name an agent: a run folder, --agent {' or '.join(BASELINES)}, or --policy module:function"
+                    f"name an agent: a run folder, a pretrained agent, --agent {' or '.join(BASELINES)}, or "
+                    "--policy module:function"
                 )
         elif self.run_folder is not None or self.agent is not None:
             raise ValueError("--policy stands alone: name neither a run folder nor --agent")

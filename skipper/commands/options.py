@@ -20,6 +20,7 @@ from skipper.types import Agent, EnvironmentSpec
 Build = Callable[[EnvironmentSpec, np.random.Generator], Agent]
 Command = TypeVar("Command")
 
+# A run folder, or the name of a pretrained agent: ``find_run`` tells which.
 RunArgument = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(name="run", metavar="RUN")]
 OptionalRunArgument = Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(name="run", metavar="RUN")]
 SplitOption = Annotated[Split, tyro.conf.arg(help="Unseen tasks to play: choose on tuning, report on evaluation.")]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import tyro
 from rich.console import Console
-from rich.table import Table
 
+from skipper.commands.help import entry
 from skipper.config import RunConfig
 from skipper.experiments.cost import Costs
 from skipper.experiments.define import FIRST_SEED, Item, Scale, Training, Work, works_of
@@ -135,12 +135,12 @@ def measure(config: RunConfig) -> tuple[float, float]:
 
 def show_items(scale: Scale, out: Path) -> None:
     """Print all items."""
-    costs = Costs(measure)
-    table = Table("name", "in the paper", "what", "runs", "there", "cost", title=f"one core of this machine; {out}")
+    costs, width = Costs(measure), Console().width
+    print(f"Costs are those of one core of this machine; runs that are there are in {out}.")
     for item in ITEMS.values():
         works = works_of(item, scale)
         missing = [work for work in works if not work.finished(out)]
-        labels = "\n".join(item.labels) or "-"
-        there = str(len(works) - len(missing))
-        table.add_row(item.name, labels, item.about, str(len(works)), there, duration(costs.seconds(missing)))
-    Console().print(table)
+        labels = f" ({', '.join(item.labels)})" if item.labels else ""
+        there = f", {len(works) - len(missing)} there" if len(missing) < len(works) else ""
+        cost = f"{len(works)} runs{there}; cost {duration(costs.seconds(missing))}"
+        print(entry(item.name, f"{item.about}{labels}. {cost}", width), end="", flush=True)

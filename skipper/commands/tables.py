@@ -1,9 +1,11 @@
 """Tables and JSON that commands print."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -12,9 +14,19 @@ from skipper.training.evaluate import Summary
 Results = dict[str, dict[str, Summary]]  # by agent or change, then by evaluation set
 
 
+def narrow_table(labels: Sequence[str], numbers: Sequence[str], gap: int = 2) -> Table:
+    """A table without frames, so that it fits 80 columns, whose cells are never broken over lines."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
+    for name in labels:
+        table.add_column(name, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, no_wrap=True, justify="right")
+    return table
+
+
 def results_table(results: Results, set_kind: str) -> Table:
     """A row per agent and evaluation set."""
-    table = Table("agent", set_kind, "success", "95% interval", "steps", "deaths", "timeouts")
+    table = narrow_table(["agent", set_kind], ["success", "95% interval", "steps", "deaths", "timeouts"])
     for agent, sets in results.items():
         for name, row in sets.items():
             shares = [f"{share:.3f}" for share in (row.deaths, row.timeouts)]
@@ -32,7 +44,7 @@ def results_json(results: Results) -> dict[str, dict[str, Any]]:
 def changes_table(title: str, changed: Results) -> Table:
     """A row per change: success per evaluation set, the mean, and the gain over the first row."""
     first = next(iter(changed.values()))
-    table = Table(title, *first, "mean", "gain", "deaths", "timeouts")
+    table = narrow_table([title], [*first, "mean", "gain", "deaths", "timeouts"], gap=1)
     base = np.mean([row.success for row in first.values()])
     for name, rows in changed.items():
         success = [row.success for row in rows.values()]
@@ -45,7 +57,7 @@ def changes_table(title: str, changed: Results) -> Table:
 
 def errors_table(errors: dict[str, dict[str, Any]]) -> Table:
     """A row per measure, a column per evaluation set."""
-    table = Table("compared with ground truth", *errors)
+    table = narrow_table(["compared with ground truth"], list(errors))
 
     def add(label: str, *path: str) -> None:
         values: list[Any] = list(errors.values())
@@ -69,21 +81,25 @@ def accuracy_table(accuracy: dict[str, dict[str, float]]) -> Table:
     """A row per set of tasks: how often the agent's cell is decoded right, seen and some steps after that."""
     first = next(iter(accuracy.values()))
     columns = [name.removeprefix("cell_").replace("imagined_", "+") for name in first]
-    table = Table("cell decoded right", *columns)
+    table = narrow_table(["cell decoded right"], columns)
     for name, shares in accuracy.items():
         table.add_row(name, *(f"{share:.2f}" for share in shares.values()))
     return table
 
 
 def show_measurements(result: dict[str, Any], as_json: bool) -> None:
-    """Print measurements as one JSON object, or one per line."""
+    """Print measurements as one JSON object, or the machine and then one per line."""
     if as_json:
         print(json.dumps(result, indent=2))
         return
-    table = Table("what", "measured")
+    console, table = Console(highlight=False), narrow_table(["what"], ["measured"])
+    if machine := result.get("machine"):
+        console.print(", ".join(f"{name} {value}" for name, value in machine.items()))
     for name, value in result.items():
+        if name == "machine":
+            continue
         parts = value if isinstance(value, dict) else {"": value}
         for part, number in parts.items():
             label = f"{name} {part}".replace("_", " ").strip()
             table.add_row(label, f"{number:,.4g}" if isinstance(number, float) else str(number))
-    Console().print(table)
+    console.print(table)

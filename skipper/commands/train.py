@@ -5,21 +5,27 @@ from pathlib import Path
 from typing import Any
 
 import tyro
+from rich.text import Text
 
+from skipper.agents.registry import KINDS, kind_of
+from skipper.commands.help import Block, blocks_of, first_clause, first_sentence, help_page, only
 from skipper.config import RunConfig
 from skipper.envs.registry import has_size, sides
 from skipper.training.tracking import Library
+
+# Options that a first user needs.
+MAIN = ("out", "agent", "env", "preset", "seed", "steps", "tasks", "size", "threads", "device", "keep_weights")
 
 
 @dataclass(frozen=True)
 class Train:
     """Train an agent; the same command continues a run that was interrupted.
 
-    Every field of the configuration is an option; --agent, --env and --preset decide which there are and their
-    defaults. Presets: "fast", the default, trains Skipper in a quarter of an hour on two cores; "paper" follows the
-    paper to the number; "debug" takes seconds, to see that everything runs.
+    Presets: "fast", the default, trains Skipper in about a quarter of an hour or less (8 minutes on two recent cores);
+    "paper" follows the paper to the number; "debug" takes seconds, to see that everything runs.
 
-    Example: skipper train --agent skipper-regen --tasks 50 --seed 0 --out runs/first
+    Examples: skipper train --out runs/first
+              skipper train --agent modelfree --seed 1 --out runs/second
     """
 
     out: Path
@@ -52,3 +58,20 @@ def check_size(config: RunConfig, size: tuple[int, ...] | None) -> None:
     world: Any = config.world
     if (world.width, world.height) != sides(size):
         raise ValueError(f"--size {' '.join(map(str, size))} contradicts a grid of {world.width}x{world.height}")
+
+
+def train_help(config: RunConfig, everything: bool) -> Text:
+    """The page about training with this configuration: its main options, or all of them by block."""
+    blocks = list(blocks_of(Train, Train(out=tyro.MISSING, config=config)))
+    if everything:
+        return help_page("skipper train", Train, blocks)
+    agent, others = config.agent, ", ".join(sorted(KINDS))
+    shown = [
+        Block("", "", only(blocks, MAIN, first_sentence)),
+        Block(f"Main options of {agent}", "", only(blocks, kind_of(config).main, first_clause)),
+    ]
+    count = sum(len(block.options) for block in blocks)
+    more = f"""--agent, --env and --preset decide which options there are, and their defaults.
+    `skipper train --agent NAME --help` shows those of another agent ({others}), and
+    `skipper train --agent {agent} --help-all` all {count} of this one."""
+    return help_page("skipper train", Train, shown, more)

@@ -26,13 +26,13 @@ class Watch:
     Each step shows the proxy problem, the plan, the target and the attention, compared with the truth. Space plays,
     arrow keys step; --each makes a gallery of successes and failures.
 
-    Examples: skipper watch pretrained/skipper-regen-50 --difficulty 0.45 --task 7 --out plan.html
-              skipper watch pretrained/skipper-regen-50 --each 4 --out gallery.html
+    Examples: skipper watch skipper-regen-50 --difficulty 0.45 --task 7 --out plan.html
+              skipper watch skipper-regen-50 --each 4 --out gallery.html
               skipper watch runs/first --task 7 --gif episode.gif --png 3
     """
 
     run_folder: RunArgument
-    """Folder of a trained agent."""
+    """Folder of a trained agent, or the name of a pretrained one."""
     agent: str | None = None
     """Another variant of Skipper, such as skipper-once, that plays with the run's networks."""
     set: Annotated[str | None, tyro.conf.arg(aliases=["--difficulty"])] = None

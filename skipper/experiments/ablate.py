@@ -22,7 +22,7 @@ PLANNING: dict[str, dict[str, Any]] = {
     "5 sweeps": {"sweeps": 5},
     "12 vertices kept of 32": {"prune_vertices": True, "max_vertices": 12, "checkpoints": 30},
     "16 vertices": {"prune_vertices": False, "checkpoints": 14},
-    "imagined once, on a trigger": {"regenerate": False, "replan": "trigger"},
+    "once, on a trigger": {"regenerate": False, "replan": "trigger"},
     "once, at every step": {"regenerate": False, "replan": "step"},
     "anew, on a trigger": {"regenerate": True, "replan": "trigger"},
     "anew, at every step": {"regenerate": True, "replan": "step"},
@@ -61,6 +61,6 @@ def changes(config: RunConfig, spec: EnvironmentSpec) -> dict[str, dict[str, Any
     }
     if images > 1:
         rows[f"ensemble {images} alone"] = {"revisit_penalty": 0.0, "ensemble": images}
-        rows[f"revisit_penalty {penalty:g}, ensemble {images}"] = {"revisit_penalty": penalty, "ensemble": images}
+        rows["both"] = {"revisit_penalty": penalty, "ensemble": images}
     planning = getattr(config, "planning", None)
     return rows | {row: change for row, change in PLANNING.items() if all(hasattr(planning, name) for name in change)}

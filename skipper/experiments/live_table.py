@@ -13,6 +13,7 @@ from skipper.experiments.execute import Progress, State
 
 SHOWN: tuple[State, ...] = ("running", "failed", "waiting", "finished")  # in this order, as far as there is room
 MARGIN = 8  # lines of the terminal that are not for rows
+OTHER_COLUMNS = 56  # width of the table beside the names of the runs
 
 
 def duration(seconds: float | None) -> str:
@@ -56,12 +57,14 @@ class LiveTable:
         counts = ", ".join(f"{states[state]} {state}" for state in SHOWN if states[state])
         title = f"{counts}; {duration(time.monotonic() - self._began)} so far, {duration(self._left(runs))} left"
         table = Table("run", "state", "progress", "left", "node", title=title)
+        width = max(self._console.width - OTHER_COLUMNS, 12)
         ordered = sorted(runs, key=lambda run: SHOWN.index(run.state))
         room = max(self._console.height - MARGIN, 1)
         for run in ordered[:room]:
             steps = f"{run.done:,} / {run.work.total:,}" if run.work.total > 1 else ""
             left = duration(run.seconds_left) if run.state == "running" else ""
-            table.add_row(run.work.name, run.state, steps, left, run.node[:8])
+            name = run.work.name if len(run.work.name) <= width else run.work.name[: width - 1] + "…"
+            table.add_row(name, run.state, steps, left, run.node[:8])
         if len(ordered) > room:
             table.add_row(f"... and {len(ordered) - room} more", "", "", "", "")
         return table

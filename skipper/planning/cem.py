@@ -21,6 +21,7 @@ class SearchConfig:
     elites: int = 16
     """The best of them, from which the next iteration draws."""
     iterations: int = 5
+    """Rounds of sampling and refitting."""
     uniform_share: float = 0.01
     """Share of the uniform distribution in what the next iteration draws from."""
     good_enough: float = 1.01

@@ -11,6 +11,7 @@ from skipper.agents.registry import KINDS, agent_kind
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
 from skipper.runtime.checks import nearest_name
+from skipper.training.pretrained import find_run
 from skipper.training.run_folder import read_config, read_weights
 from skipper.training.settings import supported
 from skipper.types import Agent, Array, EnvironmentSpec, Plan, TimeStep
@@ -84,14 +85,14 @@ def load(
     explain: bool = False,
     **settings: Any,
 ) -> LoadedAgent:
-    """The agent of a run folder, as it is evaluated; ``seed`` decides its few random actions.
+    """The agent of a run folder, the pretrained one with this name, or "hf:USER/NAME" of the hub, as it is evaluated.
 
-    ``agent`` names another variant that plays with the networks of the run. The networks are the newest, or those that
-    the run keeps of the evaluation at ``step``. With ``explain``, decisions also hold what
-    the agent attends to. ``settings`` replace those of the run that matter when it decides: ``revisit_penalty`` and
-    ``ensemble``, and for an agent that plans those of its planning, such as ``replan``.
+    ``seed`` decides its few random actions. ``agent`` names another variant that plays with the networks of the run.
+    The networks are the newest, or those that the run keeps of the evaluation at ``step``. With ``explain``, decisions
+    also hold what the agent attends to. ``settings`` replace those of the run that matter when it decides:
+    ``revisit_penalty`` and ``ensemble``, and for an agent that plans those of its planning, such as ``replan``.
     """
-    path = Path(path)
+    path = find_run(path)
     config = read_config(path)
     weights = read_weights(path, step)
     kind = agent_kind(config.agent)

@@ -15,7 +15,7 @@ from skipper.benchmarks.world import bench_world
 from skipper.envs.lava.config import LavaConfig
 from skipper.training.settings import configure
 
-PRETRAINED = Path(__file__).parents[2] / "pretrained"
+PRETRAINED = Path(__file__).parents[2] / "skipper" / "pretrained"
 
 pytestmark = pytest.mark.usefixtures("short_benchmarks")
 

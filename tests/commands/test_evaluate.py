@@ -13,7 +13,7 @@ from skipper.cli import main
 from skipper.envs.lava.family import LAVA
 from skipper.training.state_file import read_state, write_state
 
-RUNS = Path(__file__).parents[2] / "pretrained"
+RUNS = Path(__file__).parents[2] / "skipper" / "pretrained"
 REGEN = str(RUNS / "skipper-regen-50")
 EARLY = Path(__file__).parents[1] / "data" / "schema1" / "modelfree"
 NOTE = "seeds 0 to 19 are for tuning; report from 20 up"

@@ -22,7 +22,7 @@ def test_the_first_plan_over_an_impossible_edge_is_found():
 def test_pictures_of_a_trained_agent(monkeypatch, tmp_path):
     monkeypatch.setattr(Training, "folder", lambda training, root: root.parents[0] / "run")
     monkeypatch.setattr("skipper.commands.pictures.TASKS", (0,))
-    pretrained = Path(__file__).parents[2] / "pretrained" / "skipper-regen-50"
+    pretrained = Path(__file__).parents[2] / "skipper" / "pretrained" / "skipper-regen-50"
     (tmp_path / "run").symlink_to(pretrained)
     drawn = draw_pictures([Training("skipper-regen", "fast", 33)], tmp_path / "out")
     names = [path.name for path in drawn]

@@ -36,10 +36,10 @@ def test_the_list_shows_labels_runs_and_costs(monkeypatch, capsys, tmp_path):
     for item in ITEMS.values():
         for text in (item.name, *item.labels):
             assert text in printed
-    assert re.search(r"fig-always-goal .* 3 +│ +3 +│ +0 s", printed)
+    assert re.search(r"fig-always-goal .* 3 runs, 3 there; cost 0 s", printed)
     # The training and the evaluation of skipper-once are there; 800,000 steps of three agents, LEAP's first stage, and
     # evaluations are not.
-    assert re.search(r"fig-50-tasks .* 9 +│ +2 +│ +\d+ min", printed)
+    assert re.search(r"fig-50-tasks .* 9 runs, 2 there; cost \d+ min", printed)
     assert sorted(measured) == sorted(set(measured))
     assert {threads for *_, threads in measured} == {1}
 

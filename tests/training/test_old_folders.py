@@ -18,7 +18,9 @@ from skipper.training.run_folder import read_config, read_stamp, read_weights
 ROOT = Path(__file__).parents[2]
 OLD = ROOT / "tests" / "data" / "schema1"
 NAMES = sorted(path.name for path in OLD.iterdir())
-COMMITTED = sorted(path.parent for place in ("results", "pretrained") for path in (ROOT / place).rglob("config.json"))
+COMMITTED = sorted(
+    path.parent for place in ("results", "skipper/pretrained") for path in (ROOT / place).rglob("config.json")
+)
 
 
 def test_there_is_one_of_each_kind():

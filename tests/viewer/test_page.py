@@ -18,7 +18,7 @@ from skipper.training.load import load
 from skipper.types import Agent
 from skipper.viewer.record import page_data, record, to_html
 
-PRETRAINED = Path(__file__).parents[2] / "pretrained"
+PRETRAINED = Path(__file__).parents[2] / "skipper" / "pretrained"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 HOSTILE = "<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script>"

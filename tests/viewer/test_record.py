@@ -20,7 +20,7 @@ from skipper.types import TimeStep
 from skipper.viewer.gallery import OUTCOMES, gallery, some_of_each
 from skipper.viewer.record import page_data, record, to_html
 
-PRETRAINED = Path(__file__).parents[2] / "pretrained"
+PRETRAINED = Path(__file__).parents[2] / "skipper" / "pretrained"
 SEED = 3
 
 

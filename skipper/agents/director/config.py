@@ -23,6 +23,7 @@ class WorldModelConfig:
     picture_layers: int = 2
     """Layers of encoder and decoder for cells."""
     picture_units: int = 256
+    """Width of these layers."""
     picture_depth: int = 64
     """Channels of the first convolution for pixels; each further one has twice as many."""
     balanced_cells: bool = False
@@ -38,9 +39,11 @@ class WorldModelConfig:
     latents: int = 32
     """Categorical variables of the stochastic state."""
     latent_classes: int = 32
+    """Classes of each of them."""
     head_layers: int = 4
     """Layers of the heads for reward and continuation."""
     head_units: int = 512
+    """Width of these layers."""
     kl_target: float = 3.5
     """Divergence of posterior and prior, in nats, that the weight of its loss adapts to."""
     kl_scale: float = 0.0
@@ -62,8 +65,11 @@ class GoalConfig:
     codes: int = 8
     """Categorical variables of a skill, which the manager chooses and the decoder turns into a goal."""
     code_classes: int = 8
+    """Classes of each of them."""
     goal_layers: int = 4
+    """Layers of encoder and decoder."""
     goal_units: int = 512
+    """Width of these layers."""
     goal_kl_target: float = 10.0
     """Divergence of codes from uniform ones, in nats, that the weight of its loss adapts to."""
 
@@ -84,6 +90,7 @@ class BehaviourConfig:
     policy_layers: int = 4
     """Layers of actors and critics."""
     policy_units: int = 512
+    """Width of these layers."""
     manager_extrinsic: float = 1.0
     """Weight of the task's reward for the manager."""
     manager_exploration: float = 0.1
@@ -95,6 +102,7 @@ class BehaviourConfig:
     behaviour_discount: float = 0.99
     """Discount of a step, for the manager of one of its choices."""
     return_lambda: float = 0.95
+    """Share of the longer returns in lambda-returns."""
     entropy_target: float = 0.5
     """Share of the largest entropy that the weights of the actors' entropies adapt to."""
     uniform_mix: float = 0.01
@@ -135,7 +143,9 @@ class DirectorLearningConfig(ScheduleConfig):
     batch_size: int = 16
     """Sequences per update."""
     learning_rate: float = 1e-4
+    """Step size of Adam."""
     adam_epsilon: float = 1e-6
+    """Added to the root mean square of gradients that Adam divides by."""
     gradient_clip: float = 100.0
     """Largest norm of all gradients of a network."""
     weight_decay: float = 1e-2
