@@ -10,7 +10,7 @@ from skipper.training.load import load
 from skipper.viewer.gallery import Gallery, gallery
 from skipper.viewer.record import to_html
 
-RUN = Path("pretrained/skipper-regen-50")
+RUN = Path("skipper/pretrained/skipper-regen-50")
 DOCS = Path("docs")
 # As the paper plans: 30 checkpoints, 12 vertices kept, a plan until its target is reached.
 PAPER = {"checkpoints": 30, "max_vertices": 12, "prune_vertices": True, "replan": "trigger", "revisit_penalty": 0.0}

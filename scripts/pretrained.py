@@ -14,11 +14,10 @@ from skipper.training.run_folder import RunFolder, read_config, read_weights, we
 
 
 def copy_agent(run: Path, name: str) -> None:
-    """Configuration and weights of a run, as the variant that the name begins with."""
+    """Configuration and weights of a run, as the agent or the variant that the name begins with."""
     config, out = read_config(run), PRETRAINED / name
-    agent = name.rsplit("-", 1)[0]
-    if agent != config.agent:
-        config = as_variant(config, agent)
+    if not name.startswith(f"{config.agent}-"):
+        config = as_variant(config, name.rsplit("-", 1)[0])
     config = replace(config, evaluation=replace(config.evaluation, keep_weights=False))
     for old in ("config.json", "weights.safetensors"):
         (out / old).unlink(missing_ok=True)

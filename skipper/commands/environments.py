@@ -35,9 +35,9 @@ class Environments:
             for found in entries:
                 print(json.dumps(found._asdict()), flush=True)
             return
-        print(f"Benchmarks: {', '.join(BENCHMARKS)}")
-        print(f"Families: {', '.join(sorted(FAMILIES))}; of MiniGrid (--env minigrid:ID):")
         width = Console().width
+        print(entry("Benchmarks", ", ".join(BENCHMARKS), width), end="")
+        print(f"Families: {', '.join(sorted(FAMILIES))}; of MiniGrid (--env minigrid:ID):")
         for found in entries:
             print(entry(found.env_id, about(found), width), end="", flush=True)
 

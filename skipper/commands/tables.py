@@ -12,6 +12,7 @@ from rich.table import Table
 from skipper.training.evaluate import Summary
 
 Results = dict[str, dict[str, Summary]]  # by agent or change, then by evaluation set
+LONGEST = 19  # letters of an agent's name beside its results; "module:function" may be longer
 
 
 def narrow_table(labels: Sequence[str], numbers: Sequence[str], gap: int = 2) -> Table:
@@ -28,10 +29,11 @@ def results_table(results: Results, set_kind: str) -> Table:
     """A row per agent and evaluation set."""
     table = narrow_table(["agent", set_kind], ["success", "95% interval", "steps", "deaths", "timeouts"])
     for agent, sets in results.items():
+        label = agent if len(agent) <= LONGEST else agent[: LONGEST - 1] + "…"
         for name, row in sets.items():
             shares = [f"{share:.3f}" for share in (row.deaths, row.timeouts)]
             interval = f"{row.low:.3f} - {row.high:.3f}"
-            table.add_row(agent, name, f"{row.success:.3f}", interval, f"{row.length:.1f}", *shares)
+            table.add_row(label, name, f"{row.success:.3f}", interval, f"{row.length:.1f}", *shares)
         table.add_section()
     return table
 
