@@ -288,7 +288,7 @@ def test_all_benchmarks_run(monkeypatch, capsys):
         (["--agent", "random", "--ensemble", "8"], "--step, --revisit-penalty, --ensemble and --replan need"),
         ([str(PRETRAINED), "--ensemble", "9"], "must be 1 to 8"),
         ([str(PRETRAINED.parent / "modelfree-50"), "--replan", "step"], "unknown setting of modelfree 'replan'"),
-        (["somewhere"], r"somewhere is not a run folder, nor a pretrained agent \(modelfree-50, "),
+        (["somewhere"], r"somewhere is not a run folder, nor a pretrained agent \(director-walls-1, "),
         ([str(PRETRAINED), "--size", "8"], r"those of the run are \(12, 12, 2\), these options give \(8, 8, 2\)"),
         (["--agent", "random", "--env", "lav"], "did you mean 'lava'"),
         (["--agent", "random", "--size", "2"], "at least 3"),

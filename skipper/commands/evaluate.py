@@ -61,7 +61,7 @@ class Evaluate:
     Examples: skipper evaluate runs/first --episodes 400
               skipper evaluate skipper-regen-50 --seed 20
               skipper evaluate --agent optimal --dynamics walls --difficulties 0.4 --json
-              skipper evaluate --policy my_agent:act --benchmark skipper/LavaWorld-50-v0 --seed 20
+              skipper evaluate --policy my_agent:act --seed 20
     """
 
     run_folder: OptionalRunArgument = None
