@@ -127,7 +127,7 @@ def commands(base: RunConfig, family: Family) -> Any:
 
 def show_help(arguments: list[str]) -> None:
     """The overview of all commands, or the page of the one that is named first."""
-    if arguments[0] in HELP:
+    if not arguments or arguments[0] in HELP:
         page = overview()
     elif arguments[0] == "train":
         family = chosen_family(arguments)
@@ -153,7 +153,7 @@ def overview() -> Text:
 def run_command(arguments: list[str]) -> None:
     """Parse the command line and run it; a mistake in it is one line, not a traceback."""
     try:
-        if HELP & set(arguments) and arguments[0] in HELP | COMMANDS.keys():
+        if not arguments or (HELP & set(arguments) and arguments[0] in HELP | COMMANDS.keys()):
             show_help(arguments)
             return
         family = chosen_family(arguments)

@@ -1,6 +1,7 @@
 """The package works alone: built as a wheel, installed into a new environment, used in an empty folder."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 10_000_000  # bytes
+# What users of the package get with it; everything else is an extra.
+NEEDED = "filelock gymnasium matplotlib numba numpy rich safetensors scipy tensorboard threadpoolctl torch tyro"
 NAMES = ("modelfree-50", "skipper-once-50", "skipper-regen-50")
 
 
@@ -77,6 +80,20 @@ def test_a_wheel_holds_the_package_and_its_agents_and_is_small(wheel):
     assert sources | {"skipper/py.typed", "skipper/viewer/template.html"} < names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"skipper", "skipper_rl"}
     assert wheel.stat().st_size < LARGEST
+
+
+def test_installing_pulls_no_more_than_it_must(wheel):
+    metadata = next(name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/METADATA"))
+    required = re.findall(
+        r"^Requires-Dist: ([\w-]+)[^;\n]*$", zipfile.ZipFile(wheel).read(metadata).decode(), re.MULTILINE
+    )
+    assert " ".join(sorted(required)) == NEEDED
+
+
+def test_the_demo_runs_in_an_empty_folder(installed, empty):
+    printed = run(installed / "skipper", "demo", "--minutes", "0.02", "--episodes", "2", folder=empty)
+    assert "pretrained 800,000" in printed
+    assert (empty / "demo" / "watch.html").stat().st_size > 50_000
 
 
 def test_agents_are_found_by_name_in_an_empty_folder(installed, empty):

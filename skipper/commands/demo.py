@@ -59,13 +59,13 @@ class Demo:
         console.print(results_table(results, family.set_kind), "", sep="\n")
         steps = {name: f"{weights_identity(folder).step:,}" for name, folder in learners.items()}
         console.print(f"Steps of training: {'; '.join(f'{name} {count}' for name, count in steps.items())}.")
-        shown = trained or run
+        shown, title = trained or run, (self.trained or run).name
         hardest = family.evaluation_names(config.world)[-1]
-        watched = gallery(shown.name, load(shown, self.seed, explain=True), hardest, SHOWN, seed=self.seed)
+        watched = gallery(title, load(shown, self.seed, explain=True), hardest, SHOWN, seed=self.seed)
         for picture in draw_figures(run, watched.data, watched.pictures(0), family, sets, self.out):
             console.print(f"wrote {picture}")
         page = self.out / "watch.html"
         page.write_text(to_html(watched.data), encoding="utf-8")
-        console.print(f"wrote {page}: open it to see {shown.name} think")
+        console.print(f"wrote {page}: open it to see {title} think")
         if has_screen():
             webbrowser.open(page.resolve().as_uri())

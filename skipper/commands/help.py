@@ -45,14 +45,17 @@ def first_sentence(text: str) -> str:
 
 def first_clause(text: str) -> str:
     """The first sentence as far as a colon or a semicolon."""
-    return re.split("[:;]", first_sentence(text))[0].rstrip(".") + "."
+    return re.sub("[:;].*", ".", first_sentence(text))
 
 
 def attribute_docstrings(owner: type) -> dict[str, str]:
-    """The strings below the fields of a dataclass; those of subclasses win."""
+    """The strings below the fields of a dataclass, as far as there are sources; those of subclasses win."""
     found: dict[str, str] = {}
     for base in reversed(owner.__mro__[:-1]):
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        except (OSError, TypeError, SyntaxError):  # a class that was typed in, or built in
+            continue
         assert isinstance(body, ast.ClassDef)
         for before, node in zip(body.body, body.body[1:], strict=False):
             if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name) and isinstance(node, ast.Expr):

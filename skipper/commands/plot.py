@@ -22,11 +22,13 @@ class Plot:
         """Write the figure."""
         from skipper.analysis.plots import draw_learning_curves
         from skipper.envs.registry import find_family
+        from skipper.training.pretrained import find_run
         from skipper.training.recorder import read_evaluations
         from skipper.training.run_folder import read_config
 
         if not self.runs:
             raise ValueError("name at least one run folder")
-        curves = {path.name: read_evaluations(path) for path in self.runs}
-        draw_learning_curves(curves, self.out, find_family(read_config(self.runs[0]).env).set_kind)
+        runs = {path.name: find_run(path) for path in self.runs}
+        curves = {name: read_evaluations(run) for name, run in runs.items()}
+        draw_learning_curves(curves, self.out, find_family(read_config(next(iter(runs.values()))).env).set_kind)
         print(f"wrote {self.out}")

@@ -108,6 +108,16 @@ def test_first_sentences_and_clauses(text, sentence, clause):
     assert (first_sentence(text), first_clause(text)) == (sentence, clause)
 
 
+def test_a_class_without_a_source_has_no_docstrings():
+    names: dict = {}
+    exec("class Typed:\n    field: int = 1\n    'What it is.'", names)
+    assert attribute_docstrings(names["Typed"]) == {}
+
+
+def test_without_a_command_there_is_the_overview(monkeypatch, capsys):
+    assert page("", monkeypatch, capsys) == page("--help", monkeypatch, capsys)
+
+
 def test_docstrings_of_inherited_fields_are_found():
     found = attribute_docstrings(LearningConfig)
     assert found["steps_per_update"].startswith("Environment steps per gradient update")
