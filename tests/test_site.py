@@ -104,7 +104,7 @@ def test_all_pages_are_in_the_navigation_and_the_reference_has_the_docstrings(si
     linked = {Path(link).with_suffix(".md").name for link in read(site / "index.html").links if link.endswith(".html")}
     assert names - {"index.md"} <= linked
     reference = (site / "api.html").read_text(encoding="utf-8")
-    assert "" in reference
+    assert "The agent of a run folder" in reference
     assert "Choose one action per environment of the batch." in reference
 
 
