@@ -43,7 +43,7 @@ _CURVES = [
     Item(
         f"fig-{number_name(number)}-tasks",
         (f"fig:{number_name(number)}_envs", *(["fig:50_envs_app"] if number == 50 else [])),
-        f"success over training, {number_name(number)} training tasks, all agents",
+        f"success over training, all agents; training tasks: {number_name(number)}",
         "curves",
         _agents(AGENTS, [number]),
     )
