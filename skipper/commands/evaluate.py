@@ -243,12 +243,13 @@ class Evaluate:
             about["replan"] = planning.replan
         if changed := {name: value for name, value in self._settings().items() if name in PLANNING}:
             about["planning"] = changed
-        more: dict[str, Any] = {}
+        # Played first, so that what is measured besides does not change which random numbers the agent draws.
+        played, more = play_sets(loaded.agent, family, sets, self.seed), dict[str, Any]()
         if self.truth:
             more["truth"] = self._truth(loaded, family, sets)
         if self.curve:
             more["curve"] = [self._record(run, kept, family, sets) for kept in kept_steps(run)]
-        return Played(about, play_sets(loaded.agent, family, sets, self.seed), more)
+        return Played(about, played, more)
 
     def _record(self, run: Path, step: int, family: Family, sets: dict[str, TaskSet]) -> dict[str, Any]:
         """Results with the weights of one evaluation, as in ``evaluations.jsonl``."""

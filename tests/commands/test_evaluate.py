@@ -119,6 +119,15 @@ def test_a_curve_plays_with_all_kept_weights_and_compares_with_truth(monkeypatch
         assert {"edges", "walks", "plans", "generator"} == set(part["truth"]["0.25"])
 
 
+def test_comparing_with_truth_changes_no_result(monkeypatch, capsys):
+    few = [REGEN, "--episodes", "20", "--difficulties", "0.55", "--checkpoints", "5", "--json"]
+    alone, compared = (
+        json.loads(printed("evaluate", *few, *more, monkeypatch=monkeypatch, capsys=capsys))["sets"]
+        for more in ([], ["--truth"])
+    )
+    assert alone == compared
+
+
 def test_settings_of_planning_change_the_plans_and_are_recorded(monkeypatch, capsys):
     few = ["--episodes", "20", "--difficulties", "0.55", "--seed", "20", "--json", "--revisit-penalty", "0"]
     plans = {
