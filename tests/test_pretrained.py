@@ -30,7 +30,7 @@ def test_a_folder_that_exists_wins_over_a_name(tmp_path, monkeypatch):
     assert find_run("modelfree-50") == PRETRAINED / "modelfree-50"
     Path("modelfree-50").mkdir()
     assert find_run("modelfree-50") == Path("modelfree-50")
-    with pytest.raises(ValueError, match=r"is not a run folder, nor a pretrained agent \(director-walls-1, modelfree"):
+    with pytest.raises(ValueError, match=r"is not a run folder, nor a pretrained agent \(director-walls-1, leap"):
         skipper.load("skipper")
     with pytest.raises(ValueError, match=r"modelfree-50 is not a run folder: it has no config\.json"):
         skipper.load("modelfree-50")

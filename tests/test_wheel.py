@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 LARGEST = 10_000_000  # bytes
 # What users of the package get with it; everything else is an extra.
 NEEDED = "filelock gymnasium matplotlib numba numpy rich safetensors scipy tensorboard threadpoolctl torch tyro"
-NAMES = ("modelfree-50", "skipper-once-50", "skipper-regen-50")
+NAMES = ("leap-suppress-50", "modelfree-50", "skipper-once-50", "skipper-regen-50")
 
 
 def run(*command: str | Path, folder: Path) -> str:
