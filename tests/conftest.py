@@ -1,8 +1,11 @@
 """Threads and order of the tests, and fixtures of several files."""
 
 import os
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +49,18 @@ def short_benchmarks(monkeypatch):
     monkeypatch.setattr("skipper.benchmarks.update.STEPS", 400)
     monkeypatch.setattr("skipper.benchmarks.train.WARM_UP", 400)
     monkeypatch.setattr("skipper.benchmarks.plan.SCENES", 128)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium for pages; its tests are skipped where there is none."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("there is no Chromium; scripts/browser.sh installs Debian's package")
+    from playwright.sync_api import sync_playwright
+
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=quiet)
+        yield opened
+        opened.close()

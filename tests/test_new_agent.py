@@ -15,6 +15,7 @@ from toy_agent import TableConfig, ToyAgentConfig
 
 import skipper
 from skipper.cli import main
+from skipper.config import RunConfig
 from skipper.training.run import Silence, Stop, train
 from skipper.training.run_folder import read_config
 from skipper.training.settings import configure
@@ -28,21 +29,26 @@ def command(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
     main()
 
 
-@pytest.mark.parametrize("env", ["lava", "toy"])
-def test_it_trains_saves_resumes_and_loads(env, tmp_path):
-    config = replace(configure("debug", "table", env), steps=800)
-    assert isinstance(config, ToyAgentConfig)
-    assert train(config, tmp_path / "whole")
+def check_exact_resume(config: RunConfig, folder: Path) -> None:
+    """A run that is stopped in the middle and continued leaves the same files as one that is not, in "whole"."""
+    assert train(config, folder / "whole")
     stop = Stop()
 
     class StopAt(Silence):
         def progress(self, step: int, metrics: dict[str, float]) -> None:
             stop.asked = step >= 500
 
-    assert not train(config, tmp_path / "parts", StopAt(), stop)
-    assert train(config, tmp_path / "parts")
+    assert not train(config, folder / "parts", StopAt(), stop)
+    assert train(config, folder / "parts")
     for name in FILES:
-        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+        assert (folder / "whole" / name).read_bytes() == (folder / "parts" / name).read_bytes()
+
+
+@pytest.mark.parametrize("env", ["lava", "toy"])
+def test_it_trains_saves_resumes_and_loads(env, tmp_path):
+    config = replace(configure("debug", "table", env), steps=800)
+    assert isinstance(config, ToyAgentConfig)
+    check_exact_resume(config, tmp_path)
     agent = skipper.load(tmp_path / "whole")
     shape = (5, 5, 2) if env == "lava" else (4, 4, 2)
     batch = np.zeros((3, *shape), np.uint8)
@@ -103,17 +109,7 @@ def test_the_agent_of_the_page_learns_its_training_tasks(my_agent, tmp_path):
 
 def test_the_agent_of_the_page_resumes_exactly_and_is_shown(my_agent, tmp_path):
     config = replace(configure("debug", "page"), steps=800)
-    assert train(config, tmp_path / "whole")
-    stop = Stop()
-
-    class StopAt(Silence):
-        def progress(self, step: int, metrics: dict[str, float]) -> None:
-            stop.asked = step >= 500
-
-    assert not train(config, tmp_path / "parts", StopAt(), stop)
-    assert train(config, tmp_path / "parts")
-    for name in FILES:
-        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    check_exact_resume(config, tmp_path)
     assert gallery("run", skipper.load(tmp_path / "whole")).data["episodes"][0]["steps"]
 
 

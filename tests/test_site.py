@@ -13,14 +13,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[1]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 SIZES = {"phone": {"width": 390, "height": 844}, "wide": {"width": 1440, "height": 900}}
 FETCHES = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}  # what a page loads itself
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; scripts/browser.sh installs one")
 
 
 def build(root: Path, out: Path) -> subprocess.CompletedProcess[str]:
@@ -137,15 +133,6 @@ def address(site) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield opened
-        opened.close()
-
-
-@needs_browser
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", ["index", "concepts", "live"])
 def test_pages_open_without_complaints_and_fit_the_screen(name, size, address, browser, tmp_path):
@@ -168,7 +155,6 @@ def test_pages_open_without_complaints_and_fit_the_screen(name, size, address, b
     page.close()
 
 
-@needs_browser
 def test_the_search_finds_a_page(address, browser):
     page = browser.new_page(viewport=SIZES["wide"])
     page.goto(f"{address}/index.html", wait_until="networkidle")

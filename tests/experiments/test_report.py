@@ -2,12 +2,10 @@
 
 import csv
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from fake_experiment import fake_works
-from playwright.sync_api import sync_playwright
 
 from skipper.experiments.define import Scale, works_of
 from skipper.experiments.paper import ITEMS
@@ -15,8 +13,6 @@ from skipper.experiments.report import write_report
 from skipper.experiments.report_page import Section, to_html
 from skipper.experiments.results import remember
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 SHOWN = ("fig-50-tasks", "fig-num-tasks", "tab-once", "fig-suppress", "fig-num-vertices", "failure-rate", "pictures")
 RATES = {"skipper-once": 0.8, "skipper-regen": 0.9, "leap": 0.6, "modelfree": 0.5, "director": 0.1}
 
@@ -78,20 +74,16 @@ def test_nothing_can_be_injected():
     assert "<script" not in page
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; scripts/browser.sh installs Debian's package")
-def test_it_opens_without_errors_and_its_figures_are_there(folder):
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        page, complaints = browser.new_page(), []
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: complaints.append(asked.url) if asked.url.startswith("http") else None)
-        page.goto((folder / "report.html").as_uri())
-        assert page.title().startswith("Report of fig-50-tasks, fig-num-tasks")
-        sizes = page.evaluate("[...document.images].map(image => [image.complete, image.naturalWidth])")
-        assert len(sizes) == len(set(SHOWN) - {"tab-once", "pictures"})
-        assert all(complete and width > 400 for complete, width in sizes)
-        assert page.locator("section").count() == len(SHOWN) + 3
-        assert page.locator("table").count() >= 10
-        assert complaints == []
-        browser.close()
+def test_it_opens_without_errors_and_its_figures_are_there(folder, browser):
+    page, complaints = browser.new_page(), []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda asked: complaints.append(asked.url) if asked.url.startswith("http") else None)
+    page.goto((folder / "report.html").as_uri())
+    assert page.title().startswith("Report of fig-50-tasks, fig-num-tasks")
+    sizes = page.evaluate("[...document.images].map(image => [image.complete, image.naturalWidth])")
+    assert len(sizes) == len(set(SHOWN) - {"tab-once", "pictures"})
+    assert all(complete and width > 400 for complete, width in sizes)
+    assert page.locator("section").count() == len(SHOWN) + 3
+    assert page.locator("table").count() >= 10
+    assert complaints == []

@@ -1,14 +1,12 @@
 """The page in a browser: it loads, plays, and shows the exported data."""
 
-import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_plans import FORECAST, PICTURE, ChainAgent, PictureAgent
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from skipper.agents.registry import make_baseline
 from skipper.envs.lava.config import LavaConfig
@@ -19,21 +17,7 @@ from skipper.types import Agent
 from skipper.viewer.record import page_data, record, to_html
 
 PRETRAINED = Path(__file__).parents[2] / "skipper" / "pretrained"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 HOSTILE = "<img src=x onerror=window.hacked=1></script><script>window.hacked=1</script>"
-
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no Chromium; scripts/browser.sh installs Debian's package"
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield opened
-        opened.close()
 
 
 def data_of(name: str, count: int, variant: str | None = None, replan: str | None = None, **world: float) -> dict:
