@@ -21,6 +21,7 @@ from skipper.types import Array, EnvironmentSpec, parts_of, placement_of, scene_
 Network = TypeVar("Network", bound=nn.Module)
 
 PAIRS_PER_DELUSION = 4  # one of this many pairs is repeated with an imagined target
+UNSEEN_TRIES = 16  # states imagined per episode to find one that is unseen
 
 
 class Hindsight(NamedTuple):
@@ -184,17 +185,32 @@ class HindsightBatches:
 
         One target is imagined per episode. Single samples are all repeated with it, of all pairs a random part.
         """
-        # Imagine a state in the context of each episode: a random code, and a placement sampled by Gumbel noise.
-        context = hindsight.state[hindsight.first_states]  # (E, W, H, C)
-        codes = self.rng.integers(2**self.config.generator.description_bits, size=(len(context), 1))
-        logits = self._imagination.logits(context, torch.from_numpy(codes))[:, 0].cpu().numpy()  # (E, S)
-        placement = most_likely(logits + self.rng.gumbel(size=logits.shape), self._parts)
-        imagined = self._scene.place_agent(context.numpy(), placement[:, None])[:, 0]
+        # Imagine states in the context of each episode, and take one; some episodes may have none.
+        imagined = self._imagine(hindsight.state[hindsight.first_states].numpy())  # (E, K, W, H, C)
+        offered = np.ones(imagined.shape[:2], bool)
+        if self.config.learning.delusion_targets == "unseen":
+            offered = ~self._seen(imagined)
+        targets = imagined[np.arange(len(imagined)), offered.argmax(-1)]
         # Replace the targets of some transitions by them.
         rows = torch.arange(len(hindsight.action))
         if self.config.replay.all_pairs:
             rows = torch.from_numpy(self.rng.permutation(len(rows))[: max(len(rows) // PAIRS_PER_DELUSION, 1)])
-        return hindsight.with_targets(observations_tensor(imagined), rows, self._state_key)
+        has_target = torch.from_numpy(offered.any(-1))[hindsight.episode[hindsight.source[rows]]]
+        return hindsight.with_targets(observations_tensor(targets), rows[has_target], self._state_key)
+
+    def _imagine(self, context: Array) -> Array:
+        """(E, K, W, H, C) states for random codes in contexts (E, W, H, C); placements are sampled by Gumbel noise."""
+        count = UNSEEN_TRIES if self.config.learning.delusion_targets == "unseen" else 1
+        codes = self.rng.integers(2**self.config.generator.description_bits, size=(len(context), count))
+        logits = self._imagination.logits(observations_tensor(context), torch.from_numpy(codes)).cpu().numpy()
+        placement = most_likely(logits + self.rng.gumbel(size=logits.shape), self._parts)  # (E, K)
+        return self._scene.place_agent(context, placement)
+
+    def _seen(self, states: Array) -> Array:
+        """(E, K) whether a stored episode was in one of the states (E, K, W, H, C), or in a symmetric image of it."""
+        flat = states.reshape(-1, *states.shape[2:])
+        images = self.core.images.all_of(flat) if self.core.images else flat[None]
+        return self.core.store.contains(self._state_key(images)).any(0).reshape(states.shape[:2])
 
 
 class UpdateResult(NamedTuple):

@@ -165,6 +165,11 @@ class SymmetricImages:
         which = self._draw(len(states[0]), rng)
         return self._symmetries.images(states[0], which), self._symmetries.images(states[1], which)
 
+    def all_of(self, states: Array) -> Array:
+        """(I, M, W, H, C) all images of states (M, W, H, C)."""
+        count = len(self._symmetries.cells)
+        return np.stack([self._symmetries.images(states, np.full(len(states), which)) for which in range(count)])
+
     def _draw(self, count: int, rng: np.random.Generator) -> Array:
         return rng.integers(len(self._symmetries.cells), size=count)
 

@@ -22,6 +22,7 @@ from skipper.types import EnvironmentSpec
 GOAL_FRACTION = 0.25  # of random targets that are the goal
 
 TrainingTargets = Literal["plan", "random", "none"]
+DelusionTargets = Literal["imagined", "unseen"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class TargetLearningConfig(LearningConfig):
 
     delusion_scale: float = 0.0
     """Weight of the distance losses towards imagined states (Alg. 3); the paper's delusion suppression uses 0.25."""
+    delusion_targets: DelusionTargets = "imagined"
+    """Which states these are: whatever is "imagined", as in the paper, most of which can be reached; or only what is
+    imagined and "unseen", in which no stored episode was in any symmetric image. Not in the paper. Says little where
+    every episode has a new task."""
     hindsight_bound: bool = False
     """Bound targets by the episode: a state that it reached k steps later is at most k away, and the path there
     collects at least what the episode collected. Not in the paper. Valid in deterministic worlds only, and where
@@ -50,6 +55,7 @@ class TargetLearningConfig(LearningConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("training_targets", self.training_targets, get_args(TrainingTargets))
+        check_choice("delusion_targets", self.delusion_targets, get_args(DelusionTargets))
         if self.delusion_scale < 0:
             raise ValueError(f"delusion_scale must not be negative, got {self.delusion_scale}")
 

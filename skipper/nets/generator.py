@@ -87,7 +87,7 @@ class Fuser(nn.Module):
             return located.flatten(1)
         folded, bias = self.folded()
         hidden = functional.relu(self.mix.widen(functional.relu(joint)), inplace=True)
-        summed = _sum_of_neighbours(_by_cell(hidden) @ folded, (hidden.shape[2], hidden.shape[3]))
+        summed = _sum_of_neighbours(by_cell(hidden) @ folded, (hidden.shape[2], hidden.shape[3]))
         return summed + bias + self.locate(joint).flatten(1)
 
     def folded(self) -> tuple[Tensor, Tensor]:
@@ -97,7 +97,7 @@ class Fuser(nn.Module):
         return torch.einsum("c,cdij->dij", locate, narrow.weight).flip(1, 2).flatten(1), locate @ narrow.bias
 
 
-def _by_cell(features: Tensor) -> Tensor:
+def by_cell(features: Tensor) -> Tensor:
     """(B, C, W, H) to (B, S, C)."""
     return features.flatten(2).transpose(1, 2).contiguous()
 

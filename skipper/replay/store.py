@@ -172,6 +172,14 @@ class EpisodeStore:
         """A random slot in which another episode was in the state of ``slot``, and went on; ``slot`` without one."""
         return int(_visit(self.key[: self._used_slots], self._episode, slot, rng.random()))
 
+    def contains(self, keys: Array) -> Array:
+        """Whether any stored episode was in the states with these keys, of any shape; bool."""
+        found = np.zeros(keys.size, bool)
+        order = np.argsort(keys, axis=None)
+        _find(self.key[: self._used_slots], self._episode, keys.ravel()[order], found)
+        found[order] = found.copy()
+        return found.reshape(keys.shape)
+
     def episode_of(self, slots: Array | int) -> Array:
         """Numbers of the episodes of ``slots``."""
         return self._episode[slots]
@@ -229,3 +237,19 @@ def _visit(keys, episode, slot, unit):
             found[count] = other
             count += 1
     return found[int(unit * count)] if count else slot
+
+
+@kernel
+def _find(keys, episode, wanted, found):
+    """Note in ``found`` which of the ``wanted`` keys, in ascending order, some slot of an episode has."""
+    # Most slots have none of them: the last bits of a key tell most of these apart.
+    bits = 4095
+    maybe = np.zeros(bits + 1, np.bool_)
+    for key in wanted:
+        maybe[key & bits] = True
+    for slot in range(len(keys)):
+        if maybe[keys[slot] & bits] and episode[slot] != NO_EPISODE:
+            index = np.searchsorted(wanted, keys[slot])
+            while index < len(wanted) and wanted[index] == keys[slot]:
+                found[index] = True
+                index += 1

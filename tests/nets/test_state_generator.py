@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from skipper.config import GeneratorConfig
-from skipper.nets.generator import CheckpointGenerator, GoalGenerator, placement_loss
+from skipper.nets.generator import CheckpointGenerator, GoalGenerator, codes_to_bits, placement_loss
 from skipper.nets.layers import seeded_initialisation
 from skipper.nets.state_generator import StateGenerator, StateGoalGenerator, checkpoint_generator, goal_generator
 from skipper.runtime import mixed_radix
@@ -70,3 +70,20 @@ def test_it_learns_cell_direction_and_key():
         optimizer.step()
         losses.append(loss.item())
     assert np.mean(losses[-10:]) < 0.4 * losses[0], losses[::20]
+
+
+def test_pairs_of_contexts_and_codes_are_what_plain_convolutions_make_of_each():
+    rng = np.random.default_rng(0)
+    with seeded_initialisation(0):
+        generator = StateGenerator(CONFIG, SPEC)
+    states, codes = torch.from_numpy(batch(3, rng)[0]), torch.from_numpy(rng.integers(32, size=(3, 60)))
+    with torch.no_grad():
+        found, fuse = generator(states, codes), generator.fuse
+        context = generator.context(states).repeat_interleave(60, dim=0)
+        described = functional.relu(fuse.spread(codes_to_bits(codes.flatten(), 5).flatten(1)))
+        joint = torch.cat([context, fuse.unfold(described[:, :, None, None])], 1)
+        hidden = functional.relu(fuse.widen(functional.relu(joint)))
+        maps = (fuse.locate(hidden) + fuse.skip(joint)).flatten(2)
+        expected = fuse.place(maps, torch.cat([described, hidden.amax((2, 3))], -1))
+    torch.testing.assert_close(found.flatten(0, 1), expected, atol=1e-5, rtol=1e-5)
+    assert found.shape == (3, 60, 24)

@@ -6,6 +6,7 @@ import pytest
 from skipper.replay.all_pairs import sample_contexts
 from skipper.replay.episodes import Episode
 from skipper.replay.store import NO_EPISODE, EpisodeStore
+from skipper.runtime.hashing import content_keys
 
 
 def episode(first: int, steps: int, terminated: bool = True) -> Episode:
@@ -181,3 +182,15 @@ def test_only_what_was_used_is_saved():
     store = EpisodeStore(1_000_000, (12, 12, 2))
     store.add(Episode(np.zeros((3, 12, 12, 2), np.uint8), np.zeros(2), np.zeros(2), True))
     assert sum(value.nbytes for value in store.state_dict().values() if isinstance(value, np.ndarray)) < 1500
+
+
+def test_a_store_contains_the_states_of_its_episodes():
+    """Against a set of all keys, while episodes come and go."""
+    store, rng = make(40), np.random.default_rng(0)
+    asked = content_keys(walk(list(range(30))).observation.astype(np.uint8))[np.r_[rng.permutation(30), 3, 3]]
+    for _ in range(60):
+        store.add(walk(rng.integers(30, size=int(rng.integers(2, 9))).tolist()))
+        there = {int(key) for number in store.numbers() for key in store.keys_of(number)}
+        assert store.contains(asked.reshape(2, -1)).ravel().tolist() == [int(key) in there for key in asked]
+    assert not store.contains(np.array([12345])).any()
+    assert make(4).contains(asked).sum() == 0

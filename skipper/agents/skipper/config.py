@@ -76,10 +76,11 @@ STOCHASTIC: Table = {
     "fast": {"learning": {"multistep": True}, "planning": {"distance_distributions": True}},
 }
 
-# What grows with the number of cells, where there are more than in the paper's grids: as many checkpoints per cell,
-# and plans of as many more edges as paths are longer. Edges are as local as ever.
+# What grows with the number of cells, where there are more than in the paper's grids: as many checkpoints per cell, up
+# to twice as many, since edges grow with their square, and plans of as many more edges as paths are longer. Edges are
+# as local as ever.
 SCALED: dict[str, Callable[[int, float], int]] = {
-    "checkpoints": lambda count, larger: round(count * larger),
+    "checkpoints": lambda count, larger: round(count * min(larger, 2.0)),
     "sweeps": lambda count, larger: round(count * larger**0.5),
 }
 

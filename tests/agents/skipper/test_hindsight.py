@@ -194,14 +194,16 @@ def test_extended_transitions_equal_a_plain_loop():
     assert len(set(found.steps.tolist())) > 4
 
 
-def agent_with_experience(all_pairs: bool, *, slips: bool = False) -> SkipperAgent:
+def agent_with_experience(all_pairs: bool, *, slips: bool = False, **learning) -> SkipperAgent:
     """``slips`` asks for everything that the fast preset does where moves slip."""
     config = replace(
         DEBUG,
         planning=replace(DEBUG.planning, distance_distributions=slips),
         generator=replace(DEBUG.generator, generator_width=4),
         replay=HindsightConfig(capacity=1_000, all_pairs=all_pairs, independent_targets=slips),
-        learning=replace(DEBUG.learning, delusion_scale=0.25, act_with_target_network=True, multistep=slips),
+        learning=replace(
+            DEBUG.learning, delusion_scale=0.25, act_with_target_network=True, multistep=slips, **learning
+        ),
     )
     agent = SkipperAgent(config, environment_spec(config.world))
     tasks = training_tasks(config.world, config.tasks, config.seed)
@@ -260,3 +262,20 @@ def test_targets_become_independent_over_the_first_half_of_a_run(monkeypatch, sl
         agent.core.steps = steps
         agent._batches.prepare()
     assert asked == ([0.0, 0.5, 1.0, 1.0] if slips else [0.0] * 4)
+
+
+@pytest.mark.parametrize("symmetries", [False, True])
+def test_unseen_targets_are_states_that_no_episode_was_in(symmetries):
+    def seen_targets(targets: str) -> list[bool]:
+        agent = agent_with_experience(True, delusion_targets=targets, symmetries=symmetries)
+        batches, images = [agent._batches.prepare() for _ in range(20)], agent.spec.symmetries
+        states = np.concatenate([batch.hindsight.state[batch.hindsight.target[batch.real :]] for batch in batches])
+        stored = {int(key) for number in agent.core.store.numbers() for key in agent.core.store.keys_of(number)}
+        count = len(images.cells) if symmetries else 1
+        keys = [content_keys(images.images(states, np.full(len(states), image))) for image in range(count)]
+        return [not stored.isdisjoint(map(int, of_state)) for of_state in np.transpose(keys)]
+
+    assert any(seen_targets("imagined"))
+    unseen = seen_targets("unseen")
+    assert unseen
+    assert not any(unseen)
