@@ -68,7 +68,7 @@ class StateFuser(nn.Module):
         self.spread = nn.Linear(2 * config.description_bits, hidden)
         self.unfold = nn.ConvTranspose2d(hidden, self._width, self._size)
         self.widen = nn.Conv2d(2 * self._width, hidden, 3, padding=1)
-        self.locate = nn.Conv2d(hidden, places, 3, padding=1)
+        self.locate = nn.Conv2d(hidden, places, 3, padding=1, bias=False)
         self.skip = nn.Conv2d(2 * self._width, places, 1)
         self.place = PlacementHead(2 * hidden, spec)
 
@@ -78,25 +78,25 @@ class StateFuser(nn.Module):
 
     def of_context(self, context: Tensor) -> Half:
         """What contexts (B, width, W, H) contribute."""
-        return self._half(context, slice(self._width))
+        return self._half(context, slice(self._width), self.widen.bias, self.skip.bias)
 
     def of_code(self, bits: Tensor) -> tuple[Half, Tensor]:
         """What codes (B, bits, 2) one-hot contribute, and what they describe, (B, hidden)."""
         described = functional.relu(self.spread(bits.flatten(1)))
-        return self._half(self.unfold(described[:, :, None, None]), slice(self._width, None)), described
+        return self._half(self.unfold(described[:, :, None, None]), slice(self._width, None), None, None), described
 
-    def _half(self, features: Tensor, channels: slice) -> Half:
-        hidden = functional.conv2d(functional.relu(features), self.widen.weight[:, channels], padding=1)
-        maps = functional.conv2d(features, self.skip.weight[:, channels])
+    def _half(self, features: Tensor, channels: slice, widen_bias: Tensor | None, skip_bias: Tensor | None) -> Half:
+        hidden = functional.conv2d(functional.relu(features), self.widen.weight[:, channels], widen_bias, padding=1)
+        maps = functional.conv2d(features, self.skip.weight[:, channels], skip_bias)
         return Half(by_cell(hidden), by_cell(maps))
 
     def join(self, context: Half, code: Half, described: Tensor) -> Tensor:
         """(B, sum of parts) logits from what contexts and codes contribute."""
-        hidden = functional.relu(context.hidden + code.hidden + self.widen.bias)  # (B, S, hidden)
+        hidden = functional.relu(context.hidden + code.hidden)  # (B, S, hidden)
         # The second convolution: contributions of each cell to itself and its neighbours, then their sums.
         kernel = self.locate.weight.flip(2, 3).permute(1, 0, 2, 3).flatten(1)  # (hidden, places * 9)
         near = functional.fold((hidden @ kernel).transpose(1, 2), self._size, 3, padding=1).flatten(2)
-        maps = near + (context.maps + code.maps + self.skip.bias + self.locate.bias).transpose(1, 2)
+        maps = near + (context.maps + code.maps).transpose(1, 2)
         logits: Tensor = self.place(maps, torch.cat([described, hidden.amax(1)], -1))
         return logits
 
