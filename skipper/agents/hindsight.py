@@ -210,8 +210,8 @@ class HindsightBatches:
         """(E, K) whether a stored episode was in one of the states (E, K, W, H, C), or in a symmetric image of it."""
         flat = states.reshape(-1, *states.shape[2:])
         images = self.core.images.all_of(flat) if self.core.images else flat[None]
-        seen: Array = self.core.store.contains(self._state_key(images)).any(0)
-        return seen.reshape(states.shape[:2])
+        seen = np.any(self.core.store.contains(self._state_key(images)), axis=0)
+        return np.reshape(seen, states.shape[:2])
 
 
 class UpdateResult(NamedTuple):
