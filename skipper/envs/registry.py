@@ -166,6 +166,9 @@ class Family(Protocol):
     def about(self, world: Any) -> dict[str, str]:
         """What readers of figures and pages should know of this world."""
 
+    def caveat(self) -> str:
+        """Why results on unseen tasks say less than they seem to; empty where they do not."""
+
 
 @dataclass(frozen=True)
 class NoOptions:
@@ -216,6 +219,10 @@ class BasicFamily:
     def about(self, world: Any) -> dict[str, str]:
         """Nothing to say."""
         return {}
+
+    def caveat(self) -> str:
+        """There is none."""
+        return ""
 
 
 def sides(size: tuple[int, ...]) -> tuple[int, int]:

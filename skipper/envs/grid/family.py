@@ -153,6 +153,10 @@ class GridFamily(BasicFamily):
             return None
         return TaskTables.join(tables, goals)
 
+    def caveat(self) -> str:
+        """How few layouts there are, if so."""
+        return self.facts.layouts.caveat()
+
     def how_stepped(self, world: GridConfig, tasks: TaskSet | None) -> str:
         """How environments are stepped, in words."""
         if tasks is not None and self.has_tables(world):
@@ -201,7 +205,7 @@ class GridFamily(BasicFamily):
 
     def about(self, world: GridConfig) -> dict[str, str]:
         """How tasks are divided, and the reward."""
-        return {"layouts": self.facts.layouts.describe(), "reward": world.reward}
+        return {"environment": f"{self.name}, {self.facts.layouts.describe()}", "reward": world.reward}
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:

@@ -52,14 +52,18 @@ class Layouts(NamedTuple):
 
     def describe(self) -> str:
         """What readers of results should know."""
-        what = "layouts with their starts" if self.with_start else "layouts"
         if not self.divided:
             return "fewer than 4 different tasks: unseen ones are the same as those of training"
+        what = "layouts with their starts" if self.with_start else "layouts"
         if self.listed is None:
-            return f"{what} of training, evaluation and tuning are disjoint"
-        turns = [index % LISTED_TURNS for index in range(len(self.listed))]
-        counts = f"{turns.count(0)} for evaluation, {turns.count(1)} for tuning, the others in training"
-        return f"only {len(turns)} different {what}: {counts}"
+            return f"many {what}, disjoint in training, evaluation and tuning"
+        turns = [min(index % LISTED_TURNS, 2) for index in range(len(self.listed))]
+        counts = (f"{turns.count(turn)} for {split}" for turn, split in enumerate(SPLITS))
+        return f"only {len(turns)} different {what}: {', '.join(counts)}"
+
+    def caveat(self) -> str:
+        """The same where unseen tasks are so few that results say little; otherwise nothing."""
+        return self.describe() if self.listed is not None or not self.divided else ""
 
 
 class Facts(NamedTuple):

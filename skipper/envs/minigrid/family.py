@@ -10,7 +10,7 @@ from skipper.envs.grid.truth import GridOracle
 from skipper.envs.minigrid.full_grid import ANY_DIRECTION, FullGrid
 from skipper.envs.minigrid.render import MARKS, draw, letter_colours, letter_names, letters, mark_colours
 from skipper.envs.minigrid.scene import MinigridScene
-from skipper.envs.minigrid.things import Things, look, make_stock
+from skipper.envs.minigrid.things import Things, look, make_stock, reset_quietly
 from skipper.envs.registry import Detail, TaskSet
 from skipper.envs.symmetry import directed_symmetries
 from skipper.types import Array, EnvironmentSpec
@@ -39,7 +39,7 @@ class MinigridFamily(GridFamily):
         """A mission may change from episode to episode only where the goal is a cell."""
         missions, goals = set(), True
         for seed in range(MISSIONS):
-            stock.reset(seed=seed)
+            reset_quietly(stock, seed)
             missions.add(str(stock.mission))
             goals &= sum(thing is not None and thing.type == "goal" for thing in stock.grid.grid) == 1
         if len(missions) > 1 and not goals:
