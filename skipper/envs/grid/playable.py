@@ -143,10 +143,10 @@ def checked(observation: Any, shape: tuple[int, ...], vocabulary: tuple[int, ...
         raise ValueError(f"wanted the {what} with shape {shape}, got {found.shape}; all layouts have one size, {HELP}")
     unknown = np.argwhere((found < 0) | (found >= vocabulary))  # (n, 3)
     if len(unknown):
-        *cell, channel = unknown[0].tolist()
+        x, y, channel = unknown[0].tolist()
         raise ValueError(
-            f"unknown object index: channel {channel} of the {what} holds {int(found[(*cell, channel)])} at {tuple(cell)}, "
-            f"but the observation space allows 0 to {vocabulary[channel] - 1}; raise its upper bound, {HELP}"
+            f"unknown object index: channel {channel} of the {what} holds {found[x, y, channel]} at ({x}, {y}), but "
+            f"the observation space allows 0 to {vocabulary[channel] - 1}; raise its upper bound, {HELP}"
         )
     agents = np.count_nonzero(found[..., -1])
     if agents != 1:

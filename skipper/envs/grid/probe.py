@@ -126,8 +126,8 @@ def _count_states(env: Playable) -> tuple[int, tuple[int, ...]]:
         goals_met |= goal is None or bool((table.observation == goal).all((1, 2, 3)).any())
     if not goals_met:
         raise ValueError(
-            f"no state looks like the goal: all that can be reached in the first {TRIED} tasks differ from it; give the "
-            f'observation at the end of a success as info["goal"], {HELP}'
+            f"no state looks like the goal: all that can be reached in the first {TRIED} tasks differ from it; "
+            f'give the observation at the end of a success as info["goal"], {HELP}'
         )
     return most, tuple(np.flatnonzero(used).tolist())
 
