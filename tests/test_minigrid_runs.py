@@ -76,7 +76,9 @@ def test_a_task_without_a_goal_learns_it(tmp_path):
 
 def test_it_is_evaluated_diagnosed_and_watched(run, tmp_path, monkeypatch, capsys):
     command("evaluate", str(run), "--episodes", "3", "--json", monkeypatch=monkeypatch)
-    assert json.loads(capsys.readouterr().out)["sets"]["unseen"]["episodes"] == 3
+    results = json.loads(capsys.readouterr().out)
+    assert results["sets"]["unseen"]["episodes"] == 3
+    assert "only 6 different layouts: 1 for evaluation" in results["about"]["caveat"]
     command("evaluate", "--env", DOORS, "--agent", "optimal", "--episodes", "3", "--json", monkeypatch=monkeypatch)
     assert json.loads(capsys.readouterr().out)["sets"]["unseen"]["success"] == 1.0
     command("diagnose", str(run), "--episodes", "2", "--json", monkeypatch=monkeypatch)

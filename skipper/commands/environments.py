@@ -18,7 +18,8 @@ class Environments:
 
     Every MiniGrid environment is tried out, which takes a few minutes for all of them. "goal": tasks give their goals,
     which are learned otherwise; "oracle": ground truth by search; "table": fixed tasks are stepped by transition
-    tables; "states": of a task, where they are few enough to list.
+    tables; "states": of a task, where they are few enough to list. Some have very few layouts: there, success on unseen
+    tasks says little, however many are played.
 
     Example: skipper environments "MiniGrid-LavaCrossing*"
     """
@@ -38,8 +39,11 @@ class Environments:
         width = Console().width
         print(entry("Benchmarks", ", ".join(BENCHMARKS), width), end="")
         print(f"Families: {', '.join(sorted(FAMILIES))}; of MiniGrid (--env minigrid:ID):")
+        refused = []
         for found in entries:
             print(entry(found.env_id, about(found), width), end="", flush=True)
+            refused.append(bool(found.reason))
+        print(f"{len(refused) - sum(refused)} supported, {sum(refused)} refused.")
 
 
 def about(found: Any) -> str:

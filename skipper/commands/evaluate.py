@@ -138,7 +138,10 @@ class Evaluate:
             self._write(json.dumps(self._object(played), indent=2))
             return
         console, about = Console(), played.about
-        console.print(results_table({about["agent"]: summaries(played.sets)}, find_family(about["env"]).set_kind))
+        family = find_family(about["env"])
+        console.print(results_table({about["agent"]: summaries(played.sets)}, family.set_kind))
+        if caveat := family.caveat():
+            console.print(caveat, highlight=False)
         if self.split == "evaluation" and min(self.seed, about.get("seed", self.seed)) < FIRST_REPORTED_SEED:
             console.print(SEEDS_NOTE, highlight=False)
 
@@ -164,7 +167,9 @@ class Evaluate:
 
     def _object(self, played: Played) -> dict[str, Any]:
         """What --json prints; ``skipper compare`` reads it."""
-        tasks = {"split": self.split, "evaluation_seed": self.seed, "episodes": self.episodes}
+        tasks: dict[str, Any] = {"split": self.split, "evaluation_seed": self.seed, "episodes": self.episodes}
+        if caveat := find_family(played.about["env"]).caveat():
+            tasks["caveat"] = caveat
         return played.more | {
             "about": played.about | tasks,
             "sets": {

@@ -111,7 +111,11 @@ class Family(Protocol):
 
     @property
     def mark_colours(self) -> Mapping[str, str]:
-        """The colours of these paths, as "#rrggbb"; black where there is none."""
+        """The colours in which these paths are filled, as "#rrggbb"; without one, a path is a black line."""
+
+    @property
+    def cell_names(self) -> Mapping[str, str]:
+        """What the characters of things that change stand for, in words."""
 
     @property
     def set_kind(self) -> str:
@@ -162,6 +166,9 @@ class Family(Protocol):
     def about(self, world: Any) -> dict[str, str]:
         """What readers of figures and pages should know of this world."""
 
+    def caveat(self) -> str:
+        """Why results on unseen tasks say less than they seem to; empty where they do not."""
+
 
 @dataclass(frozen=True)
 class NoOptions:
@@ -179,6 +186,7 @@ class BasicFamily:
     options_type: type[Any] = NoOptions
     cell_marks: Mapping[str, str] = {}
     mark_colours: Mapping[str, str] = {}
+    cell_names: Mapping[str, str] = {}
     set_kind = "set"
 
     def world(self, preset: str) -> Any:
@@ -211,6 +219,10 @@ class BasicFamily:
     def about(self, world: Any) -> dict[str, str]:
         """Nothing to say."""
         return {}
+
+    def caveat(self) -> str:
+        """There is none."""
+        return ""
 
 
 def sides(size: tuple[int, ...]) -> tuple[int, int]:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+MOST = 2**62 - 1  # numbers that can be told apart
+
 
 def join(digits: Array, sizes: Sequence[int]) -> Array:
     """(..., F) digits, each below its entry of ``sizes``, to numbers (...)."""
@@ -24,7 +26,7 @@ def split(numbers: Array, sizes: Sequence[int]) -> Array:
 
 def place_values(sizes: Sequence[int]) -> Array:
     """(F,) what one of each digit counts."""
-    if prod(sizes) >= 2**62:
+    if prod(sizes) > MOST:
         raise ValueError(f"the states of a scene need numbers below 2**62; its parts have {list(sizes)} values")
     return np.cumprod([1, *sizes[:-1]], dtype=np.int64)
 

@@ -205,7 +205,7 @@ def train(
     tasks = family.training_tasks(config.world, config.tasks, config.seed) if config.tasks else None
     spec = family.spec(config.world, tasks)
     used, notes = supported(config, spec)
-    notes += [note for note in [family.how_stepped(config.world, tasks)] if note]
+    notes += [note for note in (family.how_stepped(config.world, tasks), family.caveat()) if note]
     display = display or Silence()
     listen = stop is None
     stop = stop or Stop()

@@ -63,25 +63,26 @@ class _Recorder:
             episode, observations = self._recordings[row]
             observations.append(moment.observation[row])
             self._add_plan(episode, moment.decision, row)
-            step = {"cell": int(cells[row])} | self._detail(episode, moment.observation[row])
-            step |= self._decision(moment.decision, row) | notes[row]
+            detail = self._detail(episode, moment.observation[row]) or {}
+            step = {"cell": int(cells[row])} | detail | self._decision(moment.decision, row) | notes[row]
             episode["steps"].append(step | {"plan": len(episode["plans"]) - 1})
             if moment.ended[row]:
                 observations.append(moment.next_observation[row])
                 episode["end"] = int(after[row])
-                if final := self._detail(episode, moment.next_observation[row]):
-                    episode["final"] = final
+                # Where the last observation shows no more than the cell, the rest is as it was before.
+                final = self._detail(episode, moment.next_observation[row])
+                episode["final"] = detail if final is None else final
                 episode["outcome"] = _outcome(bool(moment.terminated[row]), bool(solved[row]))
 
-    def _detail(self, episode: Json, observation: Array) -> Json:
-        """Direction and load of the agent, and the map where it is no longer that of the beginning."""
+    def _detail(self, episode: Json, observation: Array) -> Json | None:
+        """Direction and load of the agent, and the cells that are no longer as in the beginning."""
         detail = self._family.detail(observation)
         if detail is None:
-            return {}
-        found: Json = {} if detail.direction is None else {"direction": detail.direction}
-        if detail.layout != episode["layout"]:
-            found["layout"] = detail.layout
-        return found | ({"carried": detail.carried} if detail.carried else {})
+            return None
+        pairs = enumerate(zip(episode["layout"], detail.layout, strict=True))
+        changed = [[cell, after] for cell, (before, after) in pairs if before != after]
+        found = {"direction": detail.direction, "carried": detail.carried, "changed": changed}
+        return {name: value for name, value in found.items() if value not in (None, "", [])}
 
     def _decision(self, decision: Decision, row: int) -> Json:
         """What was decided, and as far as the agent says so, why."""
@@ -122,6 +123,9 @@ class _Recorder:
             return
         view = decision.plan.view(int(decision.planned[:row].sum()))
         plan = plan_to_json(view) | {"cells": self._scene.agent_cell(view.states).tolist()}
+        details = [self._detail(episode, state) for state in view.states]
+        if any(details):
+            plan["details"] = details
         if self._truth is not None:
             plan["states"] = self._truth.state_of(np.full(len(view.states), row), view.states).tolist()
         episode["plans"].append(plan)
@@ -224,6 +228,7 @@ def page_data(title: str, about: Mapping[str, str], family: Family, tasks: TaskS
         "colours": dict(family.cell_colours),
         "marks": dict(family.cell_marks),
         "mark_colours": dict(family.mark_colours),
+        "names": dict(family.cell_names),
         "actions": family.actions,
         "statuses": {str(int(status)): words for status, words in STATUSES.items()},
         "episodes": episodes,

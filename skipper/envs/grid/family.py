@@ -16,10 +16,11 @@ from skipper.envs.grid.table_env import TableVectorEnv, TaskTables
 from skipper.envs.grid.tasks import SeedTasks, training_tasks, unseen_tasks
 from skipper.envs.grid.truth import GridTruth
 from skipper.envs.grid.vector_env import GridVectorEnv
-from skipper.envs.registry import BasicFamily, Board, TaskSet, register_family
+from skipper.envs.registry import BasicFamily, Board, Detail, TaskSet, register_family
 from skipper.types import Array, EnvironmentSpec, Worlds
 
 EXAMPLES = 64  # at most, for initialisation that depends on data
+DIRECTIONS = 4
 MOST_BYTES = 2**30  # of all tables of a set of tasks
 COLOURS = ("#000000", "#646464", "#00c83c", "#ff8000", "#56b4e9", "#cc79a7", "#f0e442", "#0072b2")
 LETTERS = ".#G~abcdefghijklmnopqrstuvwxyzABCDEFHIJKLMNOPQRSTUVWXYZ"  # of the values of the first channel
@@ -152,6 +153,10 @@ class GridFamily(BasicFamily):
             return None
         return TaskTables.join(tables, goals)
 
+    def caveat(self) -> str:
+        """How few layouts there are, if so."""
+        return self.facts.layouts.caveat()
+
     def how_stepped(self, world: GridConfig, tasks: TaskSet | None) -> str:
         """How environments are stepped, in words."""
         if tasks is not None and self.has_tables(world):
@@ -179,6 +184,11 @@ class GridFamily(BasicFamily):
         """One character for each cell of an observation (W, H, C)."""
         return "".join(LETTERS[min(value, len(LETTERS) - 1)] for value in observation[..., 0].ravel().tolist())
 
+    def detail(self, observation: Array) -> Detail | None:
+        """The first channel as it is now, and the agent's direction where the last channel has four."""
+        directed = self.env.vocabulary[-1] == DIRECTIONS + 1
+        return Detail(self.layout(observation), int(observation[..., -1].max()) - 1 if directed else None)
+
     def truth(self, tasks: TaskSet) -> GridTruth | None:
         """Ground truth from transition tables, where states are few and every task has a goal."""
         chosen = cast(SeedTasks, tasks)
@@ -195,7 +205,7 @@ class GridFamily(BasicFamily):
 
     def about(self, world: GridConfig) -> dict[str, str]:
         """How tasks are divided, and the reward."""
-        return {"tasks": self.facts.layouts.describe(), "reward": world.reward}
+        return {"environment": f"{self.name}, {self.facts.layouts.describe()}", "reward": world.reward}
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:

@@ -141,12 +141,12 @@ def checked(observation: Any, shape: tuple[int, ...], vocabulary: tuple[int, ...
         raise ValueError(f"wanted the {what} in whole numbers, such as uint8, got {found.dtype}; {HELP}")
     if found.shape != shape:
         raise ValueError(f"wanted the {what} with shape {shape}, got {found.shape}; all layouts have one size, {HELP}")
-    most = found.reshape(-1, shape[-1]).max(0)
-    if (most >= vocabulary).any() or found.min() < 0:
-        channel = int((most >= vocabulary).argmax())
+    unknown = np.argwhere((found < 0) | (found >= vocabulary))  # (n, 3)
+    if len(unknown):
+        x, y, channel = unknown[0].tolist()
         raise ValueError(
-            f"unknown object index: channel {channel} of the {what} holds {int(most[channel])}, but the observation "
-            f"space allows 0 to {vocabulary[channel] - 1}; raise its upper bound, {HELP}"
+            f"unknown object index: channel {channel} of the {what} holds {found[x, y, channel]} at ({x}, {y}), but "
+            f"the observation space allows 0 to {vocabulary[channel] - 1}; raise its upper bound, {HELP}"
         )
     agents = np.count_nonzero(found[..., -1])
     if agents != 1:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skipper.envs.grid.playable import Playable
+from skipper.envs.grid.playable import HELP, Playable
 from skipper.envs.grid.search import MOST_STATES, HiddenStateError, TooManyStatesError, read_table
 from skipper.runtime.hashing import content_keys
 from skipper.types import Array
@@ -52,14 +52,18 @@ class Layouts(NamedTuple):
 
     def describe(self) -> str:
         """What readers of results should know."""
-        what = "layouts with their starts" if self.with_start else "layouts"
         if not self.divided:
             return "fewer than 4 different tasks: unseen ones are the same as those of training"
+        what = "layouts with their starts" if self.with_start else "layouts"
         if self.listed is None:
-            return f"{what} of training, evaluation and tuning are disjoint"
-        turns = [index % LISTED_TURNS for index in range(len(self.listed))]
-        counts = f"{turns.count(0)} for evaluation, {turns.count(1)} for tuning, the others in training"
-        return f"only {len(turns)} different {what}: {counts}"
+            return f"many {what}, disjoint in training, evaluation and tuning"
+        turns = [min(index % LISTED_TURNS, 2) for index in range(len(self.listed))]
+        counts = (f"{turns.count(turn)} for {split}" for turn, split in enumerate(SPLITS))
+        return f"only {len(turns)} different {what}: {', '.join(counts)}"
+
+    def caveat(self) -> str:
+        """The same where unseen tasks are so few that results say little; otherwise nothing."""
+        return self.describe() if self.listed is not None or not self.divided else ""
 
 
 class Facts(NamedTuple):
@@ -111,12 +115,20 @@ def _draws_in_steps(env: Playable) -> bool:
 def _count_states(env: Playable) -> tuple[int, tuple[int, ...]]:
     """Most states of the tried tasks, and the actions that had any effect in them."""
     every = range(len(env.actions))
-    most, used = 0, np.zeros(len(env.actions), bool)
+    most, used, goals_met = 0, np.zeros(len(env.actions), bool), False
     for seed in range(TRIED):
         table = read_table(env, seed, every, MOST_STATES)
         most = max(most, len(table.terminal))
         moved = (table.successor != np.arange(len(table.terminal))[:, None]).any(0)
         used |= moved | (table.reward != 0).any(0)
+        env.reset(seed)
+        goal = env.goal()
+        goals_met |= goal is None or bool((table.observation == goal).all((1, 2, 3)).any())
+    if not goals_met:
+        raise ValueError(
+            f"no state looks like the goal: all that can be reached in the first {TRIED} tasks differ from it; "
+            f'give the observation at the end of a success as info["goal"], {HELP}'
+        )
     return most, tuple(np.flatnonzero(used).tolist())
 
 

@@ -11,8 +11,8 @@ from gymnasium.vector.utils import batch_space
 from skipper.envs.grid.config import GridConfig
 from skipper.envs.grid.playable import Playable
 from skipper.envs.grid.search import Table
-from skipper.envs.grid.vector_env import checked_actions, observation_space
-from skipper.envs.rng import checked_seeds, random_below, seed_states
+from skipper.envs.grid.vector_env import checked_actions, observation_space, reseed
+from skipper.envs.rng import random_below
 from skipper.runtime.jit import kernel
 from skipper.types import Array
 
@@ -106,13 +106,7 @@ class TableVectorEnv(VectorEnv[Array, Array, Array]):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begin a new episode everywhere; a seed determines it and all later ones."""
-        if isinstance(seed, list):
-            raise ValueError("wanted one seed for all environments")
-        if seed is None and not self._begun:
-            self._slots.states[:] = np.random.SeedSequence().generate_state(self.num_envs, np.uint64)
-        elif seed is not None:
-            (first,) = checked_seeds([seed])
-            self._slots.states[:] = seed_states(first + np.arange(self.num_envs, dtype=np.uint64))
+        reseed(self._slots.states, seed, begun=self._begun)
         _begin_all(self._slots, self._tables.start, self._keep_row)
         self._begun = True
         return self._tables.observation[self._slots.state], self._info()

@@ -65,13 +65,7 @@ class GridVectorEnv(VectorEnv[Array, Array, Array]):
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begin a new episode everywhere; a seed determines it and all later ones."""
-        if isinstance(seed, list):
-            raise ValueError("wanted one seed for all environments")
-        if seed is None and not self._begun:
-            self._states[:] = np.random.SeedSequence().generate_state(self.num_envs, np.uint64)
-        elif seed is not None:
-            (first,) = checked_seeds([seed])
-            self._states[:] = seed_states(first + np.arange(self.num_envs, dtype=np.uint64))
+        reseed(self._states, seed, begun=self._begun)
         self._begin(list(range(self.num_envs)))
         self._begun = True
         return self._observation.copy(), self._info()
@@ -153,6 +147,17 @@ class GridVectorEnv(VectorEnv[Array, Array, Array]):
             indices = np.flatnonzero(self._steps > step)
             actions = self._actions[self._history[indices, step]].tolist()
             self._observation[indices] = self._slots.step(indices.tolist(), actions).observation
+
+
+def reseed(states: Array, seed: int | list[int | None] | None, *, begun: bool) -> None:
+    """Set the random streams ``states`` (B,) by one seed; without one they begin anywhere, and then go on."""
+    if isinstance(seed, list):
+        raise ValueError("wanted one seed for all environments")
+    if seed is not None:
+        (first,) = checked_seeds([seed])
+        states[:] = seed_states(first + np.arange(len(states), dtype=np.uint64))
+    elif not begun:
+        states[:] = np.random.SeedSequence().generate_state(len(states), np.uint64)
 
 
 def checked_actions(actions: Array, count: int, number: int) -> Array:

@@ -8,9 +8,9 @@ from skipper.envs.grid.family import GridFamily
 from skipper.envs.grid.slots import Make
 from skipper.envs.grid.truth import GridOracle
 from skipper.envs.minigrid.full_grid import ANY_DIRECTION, FullGrid
-from skipper.envs.minigrid.render import MARKS, draw, letter_colours, letters, mark_colours
+from skipper.envs.minigrid.render import MARKS, draw, letter_colours, letter_names, letters, mark_colours
 from skipper.envs.minigrid.scene import MinigridScene
-from skipper.envs.minigrid.things import Things, look, make_stock
+from skipper.envs.minigrid.things import Things, look, make_stock, reset_quietly
 from skipper.envs.registry import Detail, TaskSet
 from skipper.envs.symmetry import directed_symmetries
 from skipper.types import Array, EnvironmentSpec
@@ -39,7 +39,7 @@ class MinigridFamily(GridFamily):
         """A mission may change from episode to episode only where the goal is a cell."""
         missions, goals = set(), True
         for seed in range(MISSIONS):
-            stock.reset(seed=seed)
+            reset_quietly(stock, seed)
             missions.add(str(stock.mission))
             goals &= sum(thing is not None and thing.type == "goal" for thing in stock.grid.grid) == 1
         if len(missions) > 1 and not goals:
@@ -89,16 +89,23 @@ class MinigridFamily(GridFamily):
         """Doors and what can be moved in their own colours."""
         return mark_colours(self.things)
 
+    @property
+    def cell_names(self) -> dict[str, str]:  # type: ignore[override]
+        """Doors and what can be moved, in words."""
+        return letter_names(self.things)
+
     def draw(self, observation: Array) -> Array:
         """The picture that MiniGrid draws, with what is carried in the agent's cell."""
         return draw(self.things, observation)
 
-    def detail(self, observation: Array) -> Detail:
-        """Doors and what can be moved as they are now, the agent's direction and load."""
+    def detail(self, observation: Array) -> Detail | None:
+        """Doors and what can be moved as they are now, the agent's direction and load; none of it at an end."""
         agent = int(observation[..., -1].max())
+        if agent == ANY_DIRECTION:
+            return None
         carried = int(observation[..., 1].max()) if observation.shape[-1] == 3 else 0
         load = letters(self.things)[self.things.carriable()[carried - 1]] if carried else ""
-        return Detail(self.layout(observation), None if agent == ANY_DIRECTION else agent - 1, load)
+        return Detail(self.layout(observation), agent - 1, load)
 
     def layout(self, observation: Array) -> str:
         """One letter for the content of each cell of an observation (W, H, C)."""

@@ -13,7 +13,7 @@ import numpy as np
 from minigrid.minigrid_env import MiniGridEnv
 
 from skipper.envs.grid.playable import Outcome
-from skipper.envs.minigrid.things import ENDING, Things, make_stock
+from skipper.envs.minigrid.things import ENDING, Things, make_stock, reset_quietly
 from skipper.types import Array
 
 ANY_DIRECTION = 5  # of an agent where the episode ends; 1 to 4 are east, south, west and north
@@ -56,7 +56,7 @@ class FullGrid:
     def reset(self, seed: int) -> Array:
         """Begin an episode with the layout of ``seed``."""
         max_steps = self._env.max_steps
-        self._env.reset(seed=seed)
+        reset_quietly(self._env, seed)
         self._env.max_steps = max_steps  # some set their own
         self._read()
         return self.observe()

@@ -1,5 +1,7 @@
 """States of a MiniGrid scene: cell and direction of the agent, states of doors, places of keys, balls and boxes."""
 
+from math import prod
+
 import numpy as np
 
 from skipper.envs.minigrid.full_grid import ANY_DIRECTION
@@ -20,7 +22,11 @@ class MinigridScene:
         places = self._cells + 2  # a cell, carried, or gone
         doors, movables = (DOOR_STATES,) * self._doors, (places,) * self._movables
         self.parts: tuple[int, ...] = (self._cells, DIRECTIONS, *doors, *movables)
-        mixed_radix.place_values(self.parts)  # refuses too many
+        if prod(self.parts) > mixed_radix.MOST:
+            raise ValueError(
+                f"too many states: {self._doors} doors, and {self._movables} keys, balls and boxes that can be "
+                f"anywhere on {self._cells} cells, have more than 2**62 arrangements"
+            )
         self._ending, self._is_goal = things.of_kind(ENDING), things.of_kind(["goal"])
         self._fixed, self._is_door = things.fixed(), things.of_kind(["door"])
         self._door_state = np.array([code[2] for code in things.codes])

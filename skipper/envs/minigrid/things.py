@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Iterable
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -69,10 +71,16 @@ def make_stock(env_id: str) -> Any:
         warnings.simplefilter("ignore", DeprecationWarning)  # an older version of an environment is one as well
         stock = gym.make(env_id, disable_env_checker=True).unwrapped
     try:
-        stock.reset(seed=0)
+        reset_quietly(stock, 0)
     except (OSError, gym.error.DependencyNotInstalled) as error:
         raise ValueError(f"MiniGrid cannot draw a layout of {env_id}: {error}") from error
     return stock
+
+
+def reset_quietly(stock: Any, seed: int) -> None:
+    """Begin an episode; what BabyAI prints about layouts that it rejects is of no use to anyone."""
+    with redirect_stdout(StringIO()):
+        stock.reset(seed=seed)
 
 
 def minigrid_ids() -> list[str]:
@@ -85,7 +93,7 @@ def look(env: Any) -> Things:
     kinds: dict[str, set[str]] = {}
     doors = movables = 0
     for seed in range(LOOKED_AT):
-        env.reset(seed=seed)
+        reset_quietly(env, seed)
         there = [thing for thing in env.grid.grid if thing is not None]
         for thing in there:
             kinds.setdefault(thing.type, set()).add(thing.color)

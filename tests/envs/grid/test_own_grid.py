@@ -71,6 +71,9 @@ def test_mistakes_are_named(pond):
         "wanted a few numbered actions": {"action_space": box(-1, 1, (2,))},
         "use --env minigrid:ID": {"observation_space": gym.spaces.Dict(image=box(0, 255, (7, 7, 3), np.uint8))},
         "unknown object index: channel 0 of the goal holds": change_observation(lambda seen: np.add(seen, (5, 0))),
+        r"channel 0 of the goal holds -1 at \(0, 0\)": change_observation(
+            lambda seen: np.subtract(seen, (1, 0), dtype=int)
+        ),
         "wanted the goal in whole numbers": change_observation(lambda seen: seen / 2),
         "not fully observable: wanted one agent in the last channel": change_observation(
             lambda seen: np.multiply(seen, (1, 0))
@@ -91,6 +94,25 @@ def test_a_hidden_counter_is_noticed(pond):
 
     with pytest.raises(ValueError, match="an observation does not identify the state"):
         broken(pond, step=step).spec(None)
+
+
+def test_a_goal_that_no_state_looks_like_is_refused(pond):
+    def reset(self, *, seed=None, options=None):
+        start, info = pond.reset(self, seed=seed)
+        info["goal"][0, 0, 0] = 1  # water that is not there
+        return start, info
+
+    with pytest.raises(ValueError, match="no state looks like the goal"):
+        broken(pond, reset=reset).spec(None)
+
+
+def test_the_viewer_is_told_what_changes(pond):
+    family = find_family("pond")
+    start = family.env.reset(0)
+    assert family.detail(start) == (family.layout(start), None, "")
+    turned = start[..., [0, 1]] * np.array([1, 3], np.uint8)
+    space = gym.spaces.MultiDiscrete(np.full((5, 5, 2), (3, 5)))
+    assert broken(pond, observation_space=space).detail(turned) == (family.layout(start), 2, "")
 
 
 def test_without_a_goal_it_is_learned(pond):

@@ -126,4 +126,13 @@ def test_splits_share_no_layout():
         assert not content["stream"] & (content["evaluation"] | content["tuning"])
     with pytest.raises(ValueError, match="wanted 50 different training tasks, but the environment gave only 11"):
         minigrid_family("MiniGrid-LavaGapS7-v0").training_tasks(world, 50, 0)
-    assert "unseen ones are the same" in minigrid_family("MiniGrid-Empty-5x5-v0").facts.layouts.describe()
+
+
+def test_few_layouts_are_admitted():
+    caveats = {
+        name: minigrid_family(f"MiniGrid-{name}-v0").caveat() for name in ("Empty-5x5", "LavaGapS7", "FourRooms")
+    }
+    assert "unseen ones are the same" in caveats["Empty-5x5"]
+    counts = "2 for evaluation, 2 for tuning, 11 for training"
+    assert caveats["LavaGapS7"] == f"only 15 different layouts: {counts}"
+    assert caveats["FourRooms"] == ""
