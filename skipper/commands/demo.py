@@ -42,6 +42,8 @@ class Demo:
         from skipper.viewer.gallery import gallery
         from skipper.viewer.record import to_html
 
+        if not self.minutes > 0:
+            raise ValueError(f"--minutes wants more than 0, got {self.minutes:g}")
         trained = self.trained and find_run(self.trained)  # a mistake in it is reported before the training
         console = Console()
         config, run = demo_config(self.seed), self.out / "run"
