@@ -145,8 +145,9 @@ def find_command(arguments: list[str]) -> tuple[str, Any]:
     """The command that the arguments begin with, such as "train" or "bench plan"."""
     name, command = arguments[0], COMMANDS[arguments[0]]
     for hint in get_type_hints(command, include_extras=True).values():
-        if arguments[1:] and (inner := subcommands_of(hint).get(arguments[1])):
-            return f"{name} {arguments[1]}", inner
+        if arguments[1:] and (known := subcommands_of(hint)) and not arguments[1].startswith("-"):
+            check_command(f"{name} {arguments[1]}", [f"{name} {inner}" for inner in known])
+            return f"{name} {arguments[1]}", known[arguments[1]]
     return name, command
 
 
@@ -185,7 +186,7 @@ def run_command(arguments: list[str]) -> None:
         options = (tyro.conf.OmitSubcommandPrefixes,)
         command: Any = tyro.cli(types, prog="skipper", description=ABOUT, args=arguments, config=options)
         if isinstance(command, Completion):
-            command.run(types)  # it alone needs to know all commands
+            command.run(lambda agent: commands(configure(agent=agent), family))  # it alone knows all commands
         else:
             command.run()
     except BrokenPipeError:

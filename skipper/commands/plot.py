@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -14,7 +15,7 @@ class Plot:
               skipper plot skipper-regen-50 modelfree-50 --out pretrained.png
     """
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN ...")]
     """Run folders, or names of pretrained agents."""
     out: Path = Path("curves.png")
     """The figure; its suffix decides the format (png, pdf, svg)."""

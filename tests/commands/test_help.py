@@ -7,6 +7,7 @@ import sys
 import pytest
 import tyro
 
+import skipper
 from skipper.agents.registry import KINDS
 from skipper.cli import COMMANDS, base_config, chosen_family, commands, main
 from skipper.commands.bench import Bench
@@ -69,7 +70,7 @@ def test_the_help_of_training_is_one_screen_with_the_options_of_the_agent(agent,
     assert len(text.splitlines()) <= 60
     assert {"out", "agent", "preset", "seed", "steps", "tasks"} | {
         name.replace("_", "-") for name in KINDS[agent].main
-    } == (options(text) - {"env", "size", "threads", "device", "keep-weights"})
+    } == (options(text) - {"env", "size", "threads", "device", "keep-weights", "track"})
     everything = page(f"train --agent {agent} --help-all", monkeypatch, capsys)
     assert options(text) < options(everything)
     assert "Options: learning" in everything
@@ -124,14 +125,66 @@ def test_docstrings_of_inherited_fields_are_found():
     assert found["batch_size"] == "Samples per update."
 
 
-def test_a_shell_completes_commands_and_options(monkeypatch, capsys):
+def completed(script: str, *words: str) -> list[str]:
+    """What bash offers for the last of the words."""
+    state = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}"
+    program = f'{script}\n{state}; _tyro_skipper; echo "${{COMPREPLY[@]}}"'
+    shown = subprocess.run(["bash", "-s"], input=program, capture_output=True, text=True, check=False)
+    assert shown.stderr == ""
+    return shown.stdout.split()
+
+
+def test_a_shell_completes_commands_and_the_options_of_the_agent(monkeypatch, capsys):
+    script = page("completion bash", monkeypatch, capsys)
+    assert len(script) < 200_000
+    assert completed(script, "skipper", "evalu") == ["evaluate"]
+    assert completed(script, "skipper", "train", "--agent", "leap-") == ["leap-suppress"]
+    assert completed(script, "skipper", "train", "--preset", "f") == ["fast"]
+    assert completed(script, "skipper", "train", "--skill") == []
+    assert completed(script, "skipper", "train", "--agent", "director", "--skill") == ["--skill-duration"]
+    assert completed(script, "skipper", "train", "--agent", "director", "--max-vert") == []
+    assert completed(script, "skipper", "train", "--max-vert") == ["--max-vertices"]
+
+
+def test_scripts_of_all_shells_hold_the_same_program(monkeypatch, capsys):
+    bash, zsh, fish = (page(f"completion {shell}", monkeypatch, capsys) for shell in ("bash", "zsh", "fish"))
+    start, end = "# Hardcoded completion spec.", "def main() -> None:"
+    program = bash[bash.index(start) : bash.index(end)]
+    assert "AGENTS = " in program
+    assert zsh[zsh.index(start) : zsh.index(end)] == program
+    assert re.sub(r"\\(.)", r"\1", fish[fish.index(start) : fish.index(end)]) == program
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("evalute runs/first", "unknown command 'evalute'; .*did you mean 'evaluate'"),
+        ("bench plna", "unknown command 'bench plna'; .*did you mean 'bench plan'"),
+        ("bench plan --sconds 3", "`skipper bench plan` has no option --sconds; did you mean '--seconds'"),
+        ("train --out r --agnet leap", "`skipper train --agent skipper-regen` has no option --agnet; .*'--agent'"),
+        ("train --agent leap --skill-duration=3", "`skipper train --agent leap` has no option --skill-duration"),
+        ("train --steps 3", "`skipper train --agent skipper-regen` needs --out PATH: The run folder"),
+        ("evaluate modelfree-50 --difficulty 0.4", "`skipper evaluate` has no option --difficulty; .*'--difficulties'"),
+        ("compare --better a.json", "`skipper compare` needs --worse"),
+    ],
+)
+def test_misspelt_words_get_one_line_with_the_nearest(arguments, complaint, monkeypatch, capsys):
     with pytest.raises(SystemExit) as end:
-        page("completion bash", monkeypatch, capsys)
-    assert not end.value.code
-    script = capsys.readouterr().out
-    assert "--revisit-penalty" in script
-    checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
-    assert (checked.returncode, checked.stderr) == (0, "")
-    complete = 'COMP_WORDS=(skipper evalu); COMP_CWORD=1; _tyro_skipper; echo "${COMPREPLY[@]}"'
-    shown = subprocess.run(["bash", "-c", f"{script}\n{complete}"], capture_output=True, text=True, check=False)
-    assert shown.stdout.split() == ["evaluate"]
+        page(arguments, monkeypatch, capsys)
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert re.match(f"skipper: error: {complaint}", told)
+    assert told.count("\n") == 1
+
+
+def test_options_have_several_spellings(monkeypatch, capsys):
+    text = page("evaluate --agent random --episodes=2 --no-json --difficulties 0.3", monkeypatch, capsys)
+    assert "0.3" in text
+    with pytest.raises(SystemExit, match="is not a run folder"):
+        page("watch nowhere --difficulty 0.3 --no-browser", monkeypatch, capsys)
+
+
+def test_the_words_that_newcomers_try(monkeypatch, capsys):
+    assert page("help", monkeypatch, capsys) == page("--help", monkeypatch, capsys)
+    assert page("help plot", monkeypatch, capsys) == page("plot --help", monkeypatch, capsys)
+    assert page("--version", monkeypatch, capsys) == f"skipper {skipper.__version__}\n"
