@@ -43,7 +43,7 @@ def test_a_folder_that_exists_wins_over_a_name(tmp_path, monkeypatch):
 def test_a_run_beside_the_misspelt_one_is_suggested(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(PRETRAINED / "modelfree-50", "runs/first")
-    with pytest.raises(ValueError, match="runs/frist is not a run folder.*; did you mean 'runs/first'"):
+    with pytest.raises(ValueError, match=r"runs/frist is not a run folder.*; did you mean 'runs/first'"):
         find_run("runs/frist")
     with pytest.raises(ValueError, match=r"weights\.safetensors is a file; name the folder of a run"):
         find_run("runs/first/weights.safetensors")
