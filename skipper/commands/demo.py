@@ -23,6 +23,8 @@ class Demo:
     One table compares it with the random and the optimal agent and with a pretrained Skipper, which had several times
     as many steps: expect the one that just began to solve fewer tasks. The demo also writes figures of its learning
     curve, of one of its plans and of the tasks, and a page on which the pretrained agent can be watched.
+
+    Example: skipper demo --minutes 2
     """
 
     out: Path = Path("demo")

@@ -1,6 +1,8 @@
 """Help is short for first users, complete on demand, and agrees with the parser."""
 
+import inspect
 import re
+import shlex
 import subprocess
 import sys
 
@@ -9,7 +11,7 @@ import tyro
 
 import skipper
 from skipper.agents.registry import KINDS
-from skipper.cli import COMMANDS, base_config, chosen_family, commands, main
+from skipper.cli import COMMANDS, base_config, chosen_family, commands, find_command, main
 from skipper.commands.bench import Bench
 from skipper.commands.help import attribute_docstrings, blocks_of, first_clause, first_sentence, subcommands_of
 from skipper.commands.train import Train
@@ -182,6 +184,19 @@ def test_options_have_several_spellings(monkeypatch, capsys):
     assert "0.3" in text
     with pytest.raises(SystemExit, match="is not a run folder"):
         page("watch nowhere --difficulty 0.3 --no-browser", monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *BENCHMARKS])
+def test_the_examples_of_a_page_can_be_parsed(command):
+    owner = find_command(command.split())[1]
+    paragraphs = (inspect.getdoc(owner) or "").split("\n\n")
+    texts = [text for text in paragraphs if text.startswith("Example")]
+    for line in re.findall(r"skipper (.*)", "\n".join(texts)):
+        words = shlex.split(line.partition(" >")[0])
+        family = chosen_family([word for word in words if not word.startswith("runs/")])
+        types = commands(base_config(words, family), family)
+        parsed = tyro.cli(types, prog="skipper", args=words, config=(tyro.conf.OmitSubcommandPrefixes,))
+        assert isinstance(getattr(parsed, "what", parsed), owner)
 
 
 def test_the_words_that_newcomers_try(monkeypatch, capsys):
