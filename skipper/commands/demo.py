@@ -52,7 +52,8 @@ class Demo:
         family = find_family(config.env)
         sets = evaluation_sets(family, config.world, self.episodes, self.seed)
         console.print(
-            f"Training Skipper on {config.tasks} {config.env} tasks, for at most {self.minutes:g} minutes ..."
+            f"Training Skipper on {config.tasks} {config.env} tasks, for at most {self.minutes:g} minutes ...\n"
+            "The first time, a part of it goes into compiling functions."
         )
         train_for(config, run, self.minutes)
         console.print(f"Playing {self.episodes} unseen tasks of each of {len(sets)} evaluation sets ...")
