@@ -14,13 +14,12 @@ from skipper.presets import PRESETS
 from skipper.training.settings import configure
 
 Shell = Literal["bash", "zsh", "fish"]
-DEFAULT_AGENT = configure().agent
 SPEC = "COMPLETION_SPEC = "  # how the line of a script begins that holds all commands, as a Python literal
 # Put behind that line: the options of ``skipper train`` become those of the agent that was typed.
-CHOOSE = f"""
+CHOOSE = """
 import sys
 agent = dict(zip(sys.argv, sys.argv[1:])).get('--agent')
-chosen = AGENTS.get(agent, AGENTS[{DEFAULT_AGENT!r}])
+chosen = AGENTS.get(agent, AGENTS[DEFAULT])
 COMPLETION_SPEC['subcommands']['train']['options'] = [OPTIONS[index] for index in chosen]
 """
 
@@ -41,10 +40,9 @@ class Completion:
 
     def run(self, commands: Callable[[str], Any]) -> None:
         """Print the script; ``commands`` gives the type of the command line for an agent."""
-        types = {agent: commands(agent) for agent in KINDS}
-        script = write_script(types[DEFAULT_AGENT], self.shell)
-        options = {agent: training_options(write_script(types[agent], "bash")) for agent in types}
-        print(with_agents(script, options, self.shell))
+        default = configure().agent
+        options = {agent: training_options(write_script(commands(agent), "bash")) for agent in KINDS}
+        print(with_agents(write_script(commands(default), self.shell), options, default, self.shell))
 
 
 def write_script(commands: Any, shell: Shell) -> str:
@@ -67,12 +65,12 @@ def training_options(script: str) -> list[dict[str, Any]]:
     return options
 
 
-def with_agents(script: str, options: dict[str, list[dict[str, Any]]], shell: Shell) -> str:
+def with_agents(script: str, options: dict[str, list[dict[str, Any]]], default: str, shell: Shell) -> str:
     """A script that knows the options of training of every agent, each of them written once."""
     texts = {agent: [repr(option) for option in known] for agent, known in options.items()}
     pool = list(dict.fromkeys(text for known in texts.values() for text in known))
     chosen = {agent: [pool.index(text) for text in known] for agent, known in texts.items()}
-    more = f"OPTIONS = [{', '.join(pool)}]\nAGENTS = {chosen}{CHOOSE}"
+    more = f"OPTIONS = [{', '.join(pool)}]\nAGENTS = {chosen}\nDEFAULT = {default!r}{CHOOSE}"
     if shell == "fish":  # whose script holds the program in double quotes
         for special in ("\\", '"', "$"):
             more = more.replace(special, f"\\{special}")
