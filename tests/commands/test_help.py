@@ -193,10 +193,10 @@ def test_the_examples_of_a_page_can_be_parsed(command):
     texts = [text for text in paragraphs if text.startswith("Example")]
     for line in re.findall(r"skipper (.*)", "\n".join(texts)):
         words = shlex.split(line.partition(" >")[0])
-        family = chosen_family([word for word in words if not word.startswith("runs/")])
+        family = chosen_family(words)
         types = commands(base_config(words, family), family)
         parsed = tyro.cli(types, prog="skipper", args=words, config=(tyro.conf.OmitSubcommandPrefixes,))
-        assert isinstance(getattr(parsed, "what", parsed), owner)
+        assert isinstance(getattr(parsed, "what", parsed), find_command(words)[1])
 
 
 def test_the_words_that_newcomers_try(monkeypatch, capsys):
