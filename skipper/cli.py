@@ -11,6 +11,7 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
+import skipper
 from skipper.commands.ablate import Ablate
 from skipper.commands.bench import Bench
 from skipper.commands.compare import Compare
@@ -29,6 +30,7 @@ from skipper.commands.push import Push
 from skipper.commands.report import Report
 from skipper.commands.reproduce import Reproduce
 from skipper.commands.train import Train, train_help
+from skipper.commands.usage import UsageError, check_command, check_options
 from skipper.commands.watch import Watch
 from skipper.config import RunConfig
 from skipper.envs.registry import DEFAULT_FAMILY, Family, find_family, has_size, with_size
@@ -133,13 +135,27 @@ def show_help(arguments: list[str]) -> None:
         family = chosen_family(arguments)
         page = train_help(base_config(arguments, family), "--help-all" in arguments)
     else:
-        name, command = arguments[0], COMMANDS[arguments[0]]
-        for hint in get_type_hints(command, include_extras=True).values():
-            if inner := subcommands_of(hint).get(arguments[1]):
-                name, command = f"{name} {arguments[1]}", inner
+        name, command = find_command(arguments)
         known = {} if " " in name else defaults(configure(), chosen_family(arguments))
         page = help_page(f"skipper {name}", command, list(blocks_of(command, known.get(name))))
     Console(highlight=False).print(page, end="", soft_wrap=True)
+
+
+def find_command(arguments: list[str]) -> tuple[str, Any]:
+    """The command that the arguments begin with, such as "train" or "bench plan"."""
+    name, command = arguments[0], COMMANDS[arguments[0]]
+    for hint in get_type_hints(command, include_extras=True).values():
+        if arguments[1:] and (known := subcommands_of(hint)) and not arguments[1].startswith("-"):
+            check_command(f"{name} {arguments[1]}", [f"{name} {inner}" for inner in known])
+            return f"{name} {arguments[1]}", known[arguments[1]]
+    return name, command
+
+
+def check_arguments(arguments: list[str], base: RunConfig, family: Family) -> None:
+    """Refuse options that the command does not have, with the nearest one that it has."""
+    name, command = find_command(arguments)
+    prog = f"skipper {name} --agent {base.agent}" if name == "train" else f"skipper {name}"
+    check_options(prog, arguments, blocks_of(command, defaults(base, family).get(name)))
 
 
 def overview() -> Text:
@@ -152,20 +168,32 @@ def overview() -> Text:
 
 def run_command(arguments: list[str]) -> None:
     """Parse the command line and run it; a mistake in it is one line, not a traceback."""
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
-        if not arguments or (HELP & set(arguments) and arguments[0] in HELP | COMMANDS.keys()):
+        if arguments == ["--version"]:
+            print(f"skipper {skipper.__version__}")
+            return
+        if arguments and arguments[0] not in HELP:
+            check_command(arguments[0], COMMANDS)
+        if not arguments or HELP & set(arguments):
             show_help(arguments)
             return
         family = chosen_family(arguments)
-        types = commands(base_config(arguments, family), family)
+        base = base_config(arguments, family)
+        check_arguments(arguments, base, family)
+        types = commands(base, family)
         options = (tyro.conf.OmitSubcommandPrefixes,)
         command: Any = tyro.cli(types, prog="skipper", description=ABOUT, args=arguments, config=options)
         if isinstance(command, Completion):
-            command.run(types)  # it alone needs to know all commands
+            command.run(lambda agent: commands(configure(agent=agent), family))  # it alone knows all commands
         else:
             command.run()
     except BrokenPipeError:
         raise
+    except UsageError as error:
+        print(f"skipper: error: {error}", file=sys.stderr)
+        sys.exit(2)
     except (ValueError, OSError, MemoryError) as error:
         sys.exit(f"skipper: error: {error or type(error).__name__}")
     except KeyboardInterrupt:

@@ -302,7 +302,7 @@ class RunConfig:
     env: str = "lava"
     """The environment family."""
     preset: str = "paper"
-    """The named block of defaults that this configuration started from."""
+    """Named defaults that the configuration starts from: "fast", "paper" or "debug"."""
     seed: int = 0
     """Decides the tasks, the weights and everything that happens."""
     steps: int = 1_500_000

@@ -1,6 +1,7 @@
 """The agents that come with the project can be loaded and act."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from skipper.cli import main
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.tasks import evaluation_tasks
 from skipper.training.evaluate import rollout
-from skipper.training.pretrained import PRETRAINED, find_run, pretrained_names
+from skipper.training.pretrained import PRETRAINED, find_run, pretrained_names, read_card
+from skipper.training.recorder import EVALUATIONS
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,8 +34,48 @@ def test_a_folder_that_exists_wins_over_a_name(tmp_path, monkeypatch):
     assert find_run("modelfree-50") == Path("modelfree-50")
     with pytest.raises(ValueError, match=r"is not a run folder, nor a pretrained agent \(director-walls-1, leap"):
         skipper.load("skipper")
+    with pytest.raises(ValueError, match=r"skipper-once-50, skipper-regen-50\); did you mean 'skipper-once-50'\?"):
+        skipper.load("skiper-once-50")
     with pytest.raises(ValueError, match=r"modelfree-50 is not a run folder: it has no config\.json"):
         skipper.load("modelfree-50")
+
+
+def test_a_run_beside_the_misspelt_one_is_suggested(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(PRETRAINED / "modelfree-50", "runs/first")
+    with pytest.raises(ValueError, match=r"runs/frist is not a run folder.*; did you mean 'runs/first'"):
+        find_run("runs/frist")
+    with pytest.raises(ValueError, match=r"weights\.safetensors is a file; name the folder of a run"):
+        find_run("runs/first/weights.safetensors")
+
+
+def test_learning_curves_are_those_of_the_reported_runs(tmp_path, monkeypatch):
+    for name in FOLDERS:
+        facts, curve = read_card(PRETRAINED / name).facts, PRETRAINED / name / EVALUATIONS
+        assert curve.exists() == ("raw curves" in facts)
+        if curve.exists():
+            assert curve.read_bytes() == (ROOT / facts["raw curves"].strip("`")).read_bytes()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["skipper", "plot", "skipper-regen-50", "modelfree-50", "--out", "new/curves.png"])
+    main()
+    assert Path("new/curves.png").stat().st_size > 10_000
+    monkeypatch.setattr(sys, "argv", ["skipper", "plot", "skipper-once-50"])
+    with pytest.raises(SystemExit, match=r"skipper-once-50 has no evaluations\.jsonl, where `skipper train` records"):
+        main()
+
+
+def test_plots_tell_runs_of_one_name_apart_and_refuse_other_sets(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    drawn = []
+    monkeypatch.setattr("skipper.analysis.plots.draw_learning_curves", lambda curves, *_: drawn.append(list(curves)))
+    for folder in ("a/run", "b/run"):
+        shutil.copytree(PRETRAINED / "modelfree-50", folder)
+    monkeypatch.setattr(sys, "argv", ["skipper", "plot", "a/run", "b/run"])
+    main()
+    assert drawn == [["a/run", "b/run"]]
+    Path("b/run", EVALUATIONS).write_text('{"step": 0, "all": {"success": 0.5, "low": 0.4, "high": 0.6}}\n')
+    with pytest.raises(SystemExit, match="different sets of tasks"):
+        main()
 
 
 def test_the_list_shows_what_was_measured(capsys, monkeypatch):

@@ -23,6 +23,8 @@ class Demo:
     One table compares it with the random and the optimal agent and with a pretrained Skipper, which had several times
     as many steps: expect the one that just began to solve fewer tasks. The demo also writes figures of its learning
     curve, of one of its plans and of the tasks, and a page on which the pretrained agent can be watched.
+
+    Example: skipper demo --minutes 2
     """
 
     out: Path = Path("demo")
@@ -42,13 +44,16 @@ class Demo:
         from skipper.viewer.gallery import gallery
         from skipper.viewer.record import to_html
 
+        if not self.minutes > 0:
+            raise ValueError(f"--minutes wants more than 0, got {self.minutes:g}")
         trained = self.trained and find_run(self.trained)  # a mistake in it is reported before the training
         console = Console()
         config, run = demo_config(self.seed), self.out / "run"
         family = find_family(config.env)
         sets = evaluation_sets(family, config.world, self.episodes, self.seed)
         console.print(
-            f"Training Skipper on {config.tasks} {config.env} tasks, for at most {self.minutes:g} minutes ..."
+            f"Training Skipper on {config.tasks} {config.env} tasks, for at most {self.minutes:g} minutes ...\n"
+            "The first time, a part of it goes into compiling functions."
         )
         train_for(config, run, self.minutes)
         console.print(f"Playing {self.episodes} unseen tasks of each of {len(sets)} evaluation sets ...")

@@ -3,8 +3,9 @@
 import json
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import Any
+from typing import Annotated, Any
 
+import tyro
 from rich.console import Console
 
 from skipper.commands.help import entry
@@ -21,29 +22,29 @@ class Environments:
     tables; "states": of a task, where they are few enough to list. Some have very few layouts: there, success on unseen
     tasks says little, however many are played.
 
-    Example: skipper environments "MiniGrid-LavaCrossing*"
+    Examples: skipper environments
+              skipper environments "MiniGrid-LavaCrossing*"
     """
 
-    pattern: str = "*"
-    """Only ids that match, with * for any characters."""
+    pattern: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="PATTERN")] = "*"
+    """Only ids of MiniGrid that match, with * for any characters."""
     json: bool = False
     """Print JSON, one line per environment."""
 
     def run(self) -> None:
         """Try out and print."""
-        entries = find_catalogue(lambda name: fnmatch(name, self.pattern))
-        if self.json:
-            for found in entries:
-                print(json.dumps(found._asdict()), flush=True)
-            return
-        width = Console().width
-        print(entry("Benchmarks", ", ".join(BENCHMARKS), width), end="")
-        print(f"Families: {', '.join(sorted(FAMILIES))}; of MiniGrid (--env minigrid:ID):")
-        refused = []
-        for found in entries:
-            print(entry(found.env_id, about(found), width), end="", flush=True)
+        width, refused = Console().width, []
+        if not self.json:
+            print(entry("Benchmarks", ", ".join(BENCHMARKS), width), end="")
+            print(f"Families: {', '.join(sorted(FAMILIES))}; of MiniGrid (--env minigrid:ID):", flush=True)
+        for found in find_catalogue(lambda name: fnmatch(name, self.pattern)):
+            text = json.dumps(found._asdict()) + "\n" if self.json else entry(found.env_id, about(found), width)
+            print(text, end="", flush=True)
             refused.append(bool(found.reason))
-        print(f"{len(refused) - sum(refused)} supported, {sum(refused)} refused.")
+        if not refused:
+            raise ValueError(f"no environment of MiniGrid matches {self.pattern!r}; * stands for any characters")
+        if not self.json:
+            print(f"{len(refused) - sum(refused)} supported, {sum(refused)} refused.")
 
 
 def about(found: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import tyro
 
 from skipper.commands.options import RunArgument
+from skipper.training.pretrained import find_run
 from skipper.training.recorder import EVALUATIONS, METRICS, read_evaluations, read_records
 from skipper.training.state_file import write_atomically
 
@@ -31,10 +32,11 @@ class Export:
 
     def run(self) -> None:
         """Write both files."""
-        folder = self.out or self.run_folder
+        run = find_run(self.run_folder)
+        folder = self.out or run
         tables = {
-            EVALUATIONS: list(_evaluation_rows(read_evaluations(self.run_folder))),
-            METRICS: read_records(self.run_folder, METRICS),
+            EVALUATIONS: list(_evaluation_rows(read_evaluations(run))),
+            METRICS: read_records(run, METRICS),
         }
         folder.mkdir(parents=True, exist_ok=True)
         for name, rows in tables.items():

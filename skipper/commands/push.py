@@ -20,7 +20,7 @@ class Push:
     """
 
     run_folder: RunArgument
-    """Folder of a trained agent."""
+    """Folder of a trained agent, or the name of a pretrained one."""
     repo: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="USER/NAME")]
     """Where to; made if there is none, and overwritten otherwise."""
     private: bool = False

@@ -10,8 +10,8 @@ import tyro
 class Report:
     """Write the report of an output folder of ``skipper reproduce``, from whatever runs it holds.
 
-    report.html is one self-contained page with figures, tables, configurations, versions, times, failures and links to
-    all runs; report.md and report.csv hold the same as text and as numbers.
+    The self-contained page report.html has figures, tables, configurations, versions, times, failures and links to all
+    runs; report.md and report.csv hold the same as text and as numbers.
 
     Example: skipper report runs/paper
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console
@@ -39,7 +39,7 @@ class Reproduce:
               skipper reproduce smoke --out runs/smoke
     """
 
-    name: tyro.conf.Positional[str | None] = None
+    name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="NAME")] = None
     """The figure or table, as --list shows it."""
     list: bool = False
     """Show all figures and tables with their labels in the paper, how many of their runs the output folder holds, and

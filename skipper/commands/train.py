@@ -14,7 +14,7 @@ from skipper.envs.registry import has_size, sides
 from skipper.training.tracking import Library
 
 # Options that a first user needs.
-MAIN = ("out", "agent", "env", "preset", "seed", "steps", "tasks", "size", "threads", "device", "keep_weights")
+MAIN = ("out", "agent", "env", "preset", "seed", "steps", "tasks", "size", "threads", "device", "keep_weights", "track")
 
 
 @dataclass(frozen=True)

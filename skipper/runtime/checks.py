@@ -6,6 +6,8 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
+MOST_NAMES, SHOWN_OF_MANY = 40, 5  # in a message
+
 
 def check_positive(config: Any, *names: str) -> None:
     """Refuse named fields that are not positive, and any field that is not finite."""
@@ -39,8 +41,14 @@ def check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def nearest_name(what: str, name: str, available: Iterable[str]) -> str:
-    """The message for an unknown name, with the nearest one that is available."""
+    """The message for an unknown name, with those that are available; of very many only the nearest."""
     names = sorted(available)
-    nearest = get_close_matches(name, names, n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    return f"unknown {what} {name!r:.80}; available: {', '.join(names)}{hint}"
+    shown = names if len(names) <= MOST_NAMES else get_close_matches(name, names, n=SHOWN_OF_MANY, cutoff=0.0)
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return f"unknown {what} {name!r:.80}; available: {', '.join(shown)}{more}{did_you_mean(name, names)}"
+
+
+def did_you_mean(name: str, available: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the nearest one that is available, if any is near."""
+    nearest = get_close_matches(name, sorted(available), n=1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from skipper.runtime.checks import did_you_mean
 from skipper.training.run_folder import CONFIG
 
 PRETRAINED = Path(__file__).parents[1] / "pretrained"
@@ -33,6 +34,8 @@ def names_run(text: str) -> bool:
 def find_run(run: str | Path) -> Path:
     """The folder of a run: one that exists, that of the pretrained agent with this name, or a download from the hub."""
     path = Path(run)
+    if path.is_file():
+        raise ValueError(f"{run} is a file; name the folder of a run")
     if path.exists():
         return path
     if str(run).startswith(HUB):
@@ -41,7 +44,10 @@ def find_run(run: str | Path) -> Path:
         return pull(str(run).removeprefix(HUB))
     if str(run) in pretrained_names():
         return PRETRAINED / path
-    raise ValueError(f"{run} is not a run folder, nor a pretrained agent ({', '.join(pretrained_names())})")
+    names = pretrained_names()
+    beside = [str(config.parent) for config in path.parent.glob(f"*/{CONFIG}")]
+    hint = did_you_mean(str(path), [*names, *beside])
+    raise ValueError(f"{run} is not a run folder, nor a pretrained agent ({', '.join(names)}){hint}")
 
 
 def read_card(folder: Path) -> Card:

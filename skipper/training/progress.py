@@ -53,5 +53,5 @@ class ProgressDisplay:
     def evaluation(self, step: int, results: dict[str, dict[str, Any]]) -> None:
         """Print the newest success rates."""
         rates = "  ".join(f"{name} {row['success']:.2f}" for name, row in results.items())
-        self.say(f"step {step:>9,}  success: {rates}")
+        self.say(f"step {step:>9,} success {rates}")  # 80 columns for the lava world
         self._progress.update(self._task, completed=step)

@@ -15,7 +15,10 @@ def read_records(path: Path, name: str) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in (path / name).read_text(encoding="utf-8").splitlines()]
     except FileNotFoundError:
-        raise ValueError(f"{path} is not a run folder: it has no {name}") from None
+        raise ValueError(
+            f"{path} has no {name}, where `skipper train` records its progress; "
+            "`skipper evaluate` measures an agent without it"
+        ) from None
     except ValueError:
         raise ValueError(f"{path / name} is damaged: not every line is JSON") from None
 

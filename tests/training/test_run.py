@@ -203,12 +203,12 @@ def test_the_display_shows_steps_speed_and_success(tmp_path):
     shown = out.getvalue()
     assert "/ 800 steps" in shown
     assert "steps/s" in shown
-    assert "success: training 0." in shown
+    assert "success training 0." in shown
     quiet = StringIO()
     with ProgressDisplay(SHORT.steps, Console(file=quiet)) as display:
         display.progress(5, {"steps_per_s": 3.0})
         display.evaluation(5, {"training": {"success": 0.5}})
-    assert quiet.getvalue() == "step         5  success: training 0.50\n"
+    assert quiet.getvalue() == "step         5 success training 0.50\n"
 
 
 def test_a_run_that_truncated_its_records_can_be_resumed(tmp_path):
