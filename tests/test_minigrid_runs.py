@@ -98,3 +98,10 @@ def test_it_is_evaluated_diagnosed_and_watched(run, tmp_path, monkeypatch, capsy
 def test_every_agent_that_plans_trains(tmp_path):
     for agent in ("leap", "modelfree"):
         assert train(short(agent, DOORS, 2), tmp_path / agent)
+
+
+def test_new_tasks_like_those_of_training_are_evaluated(run, capsys, monkeypatch):
+    asked = ("--episodes", "3", "--training", "--json")
+    command("evaluate", str(run), *asked, monkeypatch=monkeypatch)
+    sets = json.loads(capsys.readouterr().out)["sets"]
+    assert {name: result["episodes"] for name, result in sets.items()} == {"unseen": 3, "training": 3}

@@ -104,7 +104,8 @@ class Evaluate:
     """Play with the weights of the evaluation at this step, of a run that keeps them (--keep-weights); by default with
     the newest."""
     training: bool = False
-    """Also play the tasks that the run, or the policy, was trained on, each once."""
+    """Also play the tasks that the run, or the policy, was trained on, each once; where every episode had a new task, new
+    ones like these."""
     curve: int = 0
     """Also play this many tasks of every set with the weights of every evaluation that the run keeps (--keep-weights):
     a learning curve, the field "curve" of the JSON object."""
@@ -212,9 +213,10 @@ class Evaluate:
             sets |= self._training_set(family, world, trained)
         return Played(about, play_sets(build, family, sets, self.seed))
 
-    def _training_set(self, family: Family, world: Any, trained: TaskSet) -> dict[str, TaskSet]:
-        some = trained.subset(np.arange(min(self.episodes, len(trained))))
-        return {TRAINING: family.training_evaluation(world, some, len(some), self.seed)}
+    def _training_set(self, family: Family, world: Any, trained: TaskSet | None) -> dict[str, TaskSet]:
+        some = None if trained is None else trained.subset(np.arange(min(self.episodes, len(trained))))
+        count = self.episodes if some is None else len(some)
+        return {TRAINING: family.training_evaluation(world, some, count, self.seed)}
 
     def _baseline(self, agent: str) -> Played:
         self._check_no_run()
@@ -234,9 +236,8 @@ class Evaluate:
         family, world = find_family(config.env), changed_world(config, self.world)
         sets = evaluation_sets(family, world, self.episodes, self.seed, self.split)
         if self.training:
-            if not config.tasks:
-                raise ValueError("--training needs a run with fixed tasks; this one had a new task every episode")
-            sets |= self._training_set(family, world, family.training_tasks(world, config.tasks, config.seed))
+            trained = family.training_tasks(world, config.tasks, config.seed) if config.tasks else None
+            sets |= self._training_set(family, world, trained)
         step, digest = weights_identity(run, self.step)
         about: dict[str, Any] = {"agent": config.agent, "env": config.env, "world": to_dict(world)}
         about |= {"seed": config.seed, "tasks": config.tasks, "steps": step, "weights": digest}
