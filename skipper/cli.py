@@ -3,6 +3,7 @@
 import os
 import sys
 from functools import reduce
+from importlib.metadata import version
 from itertools import takewhile
 from operator import or_
 from typing import Annotated, Any, get_type_hints
@@ -11,7 +12,6 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
-import skipper
 from skipper.commands.ablate import Ablate
 from skipper.commands.bench import Bench
 from skipper.commands.compare import Compare
@@ -172,7 +172,7 @@ def run_command(arguments: list[str]) -> None:
         arguments = [*arguments[1:], "--help"]
     try:
         if arguments == ["--version"]:
-            print(f"skipper {skipper.__version__}")
+            print(f"skipper {version('skipper-rl')}")
             return
         if arguments and arguments[0] not in HELP:
             check_command(arguments[0], COMMANDS)

@@ -183,7 +183,8 @@ class HindsightBatches:
     def with_imagined_targets(self, hindsight: Hindsight) -> Hindsight:
         """The batch, followed by transitions whose targets are imagined and may not exist (Alg. 3).
 
-        One target is imagined per episode. Single samples are all repeated with it, of all pairs a random part.
+        Each episode has one such target, or none where all that is imagined was seen and only unseen states are wanted.
+        Single samples are all repeated with it, of all pairs a random part.
         """
         # Imagine states in the context of each episode, and take one; some episodes may have none.
         imagined = self._imagine(hindsight.state[hindsight.first_states].numpy())  # (E, K, W, H, C)

@@ -104,8 +104,8 @@ class Evaluate:
     """Play with the weights of the evaluation at this step, of a run that keeps them (--keep-weights); by default with
     the newest."""
     training: bool = False
-    """Also play the tasks that the run, or the policy, was trained on, each once; where every episode had a new task,
-    new ones like these."""
+    """Also play the tasks that the run, or the policy, was trained on, each once; for a run with a new task in every
+    episode, new ones like these."""
     curve: int = 0
     """Also play this many tasks of every set with the weights of every evaluation that the run keeps (--keep-weights):
     a learning curve, the field "curve" of the JSON object."""

@@ -57,7 +57,7 @@ class Half(NamedTuple):
 class StateFuser(nn.Module):
     """Context and bits to the logits of all parts of a placement.
 
-    Layers are those of ``Fuser``, whose last two it has folded into one. The first convolution is a sum over the
+    Maps are made as by ``Fuser`` with its last two layers folded into one. The first convolution is a sum over the
     channels of context and code, so that each of them is convolved once, however many pairs are made of them.
     """
 

@@ -243,12 +243,12 @@ def _visit(keys, episode, slot, unit):
 def _find(keys, episode, wanted, found):
     """Note in ``found`` which of the ``wanted`` keys, in ascending order, some slot of an episode has."""
     # Most slots have none of them: the last bits of a key tell most of these apart.
-    bits = 4095
-    maybe = np.zeros(bits + 1, np.bool_)
+    mask = 4095
+    maybe = np.zeros(mask + 1, np.bool_)
     for key in wanted:
-        maybe[key & bits] = True
+        maybe[key & mask] = True
     for slot in range(len(keys)):
-        if maybe[keys[slot] & bits] and episode[slot] != NO_EPISODE:
+        if maybe[keys[slot] & mask] and episode[slot] != NO_EPISODE:
             index = np.searchsorted(wanted, keys[slot])
             while index < len(wanted) and wanted[index] == keys[slot]:
                 found[index] = True

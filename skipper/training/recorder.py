@@ -15,6 +15,8 @@ def read_records(path: Path, name: str) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in (path / name).read_text(encoding="utf-8").splitlines()]
     except FileNotFoundError:
+        if not (path / "config.json").exists():
+            raise ValueError(f"{path} is not a run folder: it has no config.json") from None
         raise ValueError(
             f"{path} has no {name}, where `skipper train` records its progress; "
             "`skipper evaluate` measures an agent without it"

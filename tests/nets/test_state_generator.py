@@ -74,9 +74,11 @@ def test_it_learns_cell_direction_and_key():
 
 def test_pairs_of_contexts_and_codes_are_what_plain_convolutions_make_of_each():
     rng = np.random.default_rng(0)
+    spec = EnvironmentSpec((3, 4, 2), (4, 6), 3, 10, parts=(12, 4, 14))
     with seeded_initialisation(0):
-        generator = StateGenerator(CONFIG, SPEC)
-    states, codes = torch.from_numpy(batch(3, rng)[0]), torch.from_numpy(rng.integers(32, size=(3, 60)))
+        generator = StateGenerator(CONFIG, spec)
+    states = torch.from_numpy(rng.integers(4, size=(3, 3, 4, 2), dtype=np.uint8))
+    codes = torch.from_numpy(rng.integers(32, size=(3, 60)))
     with torch.no_grad():
         found, fuse = generator(states, codes), generator.fuse
         context = generator.context(states).repeat_interleave(60, dim=0)
@@ -86,4 +88,4 @@ def test_pairs_of_contexts_and_codes_are_what_plain_convolutions_make_of_each():
         maps = (fuse.locate(hidden) + fuse.skip(joint)).flatten(2)
         expected = fuse.place(maps, torch.cat([described, hidden.amax((2, 3))], -1))
     torch.testing.assert_close(found.flatten(0, 1), expected, atol=1e-5, rtol=1e-5)
-    assert found.shape == (3, 60, 24)
+    assert found.shape == (3, 60, 30)
