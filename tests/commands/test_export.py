@@ -50,6 +50,6 @@ def test_records_become_tables(run, elsewhere, monkeypatch, capsys):
 
 def test_what_is_no_run_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["skipper", "export", "csv", str(tmp_path), "--out", str(tmp_path / "out")])
-    with pytest.raises(SystemExit, match=r"has no evaluations\.jsonl, where `skipper train` records its progress"):
+    with pytest.raises(SystemExit, match=r"is not a run folder: it has no config\.json"):
         main()
     assert not (tmp_path / "out").exists()
