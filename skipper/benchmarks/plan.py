@@ -17,7 +17,6 @@ from skipper.agents.leap.config import LeapConfig
 from skipper.agents.leap.policy import LeapActor, LeapPolicy
 from skipper.agents.skipper.config import SkipperConfig
 from skipper.agents.skipper.policy import SkipperActor, SkipperPolicy
-from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.benchmarks.update import matmul_gflops
 from skipper.config import RunConfig
@@ -26,6 +25,7 @@ from skipper.nets.estimators import LeapNetwork, SkipperNetwork
 from skipper.nets.frozen import FrozenNetwork
 from skipper.nets.layers import observations_tensor, seeded_initialisation
 from skipper.planning.proxy import solve
+from skipper.runtime.machine import describe_machine
 from skipper.runtime.threads import configure_threads
 from skipper.training.load import load
 from skipper.types import Array, Edges, LazyEdges, Vertices

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from skipper.benchmarks.machine import describe_machine
 from skipper.replay.all_pairs import AllPairsSampler
 from skipper.replay.episodes import Episode
 from skipper.replay.prioritized import PrioritizedSampler
 from skipper.replay.relabel import HindsightConfig
 from skipper.replay.store import EpisodeStore
+from skipper.runtime.machine import describe_machine
 
 STEPS = 32  # of each episode
 SHAPE = (12, 12, 2)

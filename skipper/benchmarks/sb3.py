@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skipper.benchmarks.machine import describe_machine
+from skipper.runtime.machine import describe_machine
 from skipper.runtime.threads import configure_threads
 from skipper.types import Array
 

@@ -11,10 +11,10 @@ import numpy as np
 from skipper.agents.leap.config import LeapConfig
 from skipper.agents.target_learner import TargetLearner
 from skipper.agents.update_process import UpdaterProcess
-from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.update import matmul_gflops, training_loop
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
+from skipper.runtime.machine import describe_machine
 from skipper.runtime.threads import configure_threads, peak_memory_mb
 from skipper.training.evaluate import play
 from skipper.training.loop import Loop

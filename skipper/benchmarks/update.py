@@ -17,11 +17,11 @@ from skipper.agents.leap.config import LeapConfig
 from skipper.agents.registry import agent_kind
 from skipper.agents.skipper.config import SkipperConfig, as_variant
 from skipper.agents.target_config import TargetRunConfig
-from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.timing import median_seconds
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
 from skipper.nets.layers import seeded_initialisation
+from skipper.runtime.machine import describe_machine
 from skipper.runtime.threads import configure_threads
 from skipper.training.loop import Loop
 from skipper.training.settings import supported

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from skipper.benchmarks.machine import describe_machine
 from skipper.benchmarks.plain import draw_plain
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.env import LavaWorldEnv
@@ -18,6 +17,7 @@ from skipper.envs.lava.oracle import action_values, shortest_distances
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
 from skipper.envs.rng import stream_states
+from skipper.runtime.machine import describe_machine
 
 ENVIRONMENTS = 1024
 TASKS = 50

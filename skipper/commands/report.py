@@ -13,15 +13,20 @@ class Report:
     The self-contained page report.html has figures, tables, configurations, versions, times, failures and links to all
     runs; report.md and report.csv hold the same as text and as numbers.
 
-    Example: skipper report runs/paper
+    Examples: skipper report runs/paper
+              skipper report runs/paper --archive results/paper
     """
 
     folder: tyro.conf.Positional[Path]
     """The output folder."""
+    archive: Path | None = None
+    """Write to this folder instead: records and results without weights, a report per item, and a list of all items.
+    The archive is itself an output folder, whose reports can be made again."""
 
     def run(self) -> None:
         """Write all files."""
+        from skipper.experiments.archive import archive
         from skipper.experiments.report import write_report
 
-        for path in write_report(self.folder):
+        for path in archive(self.folder, self.archive) if self.archive else write_report(self.folder):
             print(f"wrote {path}")

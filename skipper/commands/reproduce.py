@@ -14,7 +14,7 @@ from rich.console import Console
 from skipper.commands.help import entry
 from skipper.config import RunConfig
 from skipper.experiments.cost import Costs
-from skipper.experiments.define import FIRST_SEED, Item, Scale, Training, Work, works_of
+from skipper.experiments.define import FIRST_SEED, Item, Scale, Training, Work, missing, works_of
 from skipper.experiments.live_table import LiveTable, duration
 from skipper.experiments.paper import ITEMS, find_item
 
@@ -82,13 +82,15 @@ class Reproduce:
         from skipper.experiments.results import remember
 
         remember(self.out, item.name, scale)
-        missing = [work for work in works if not work.finished(self.out)]
-        if not missing and (self.out / HTML).exists():
+        # Pictures are drawn by the networks themselves.
+        pictures = item.layout == "pictures"
+        wanted = [work for work in works if not work.finished(self.out)] if pictures else missing(works, self.out)
+        if not wanted and (self.out / HTML).exists():
             print(f"all {len(works)} runs of {item.name} are there: nothing to do; see {self.out / HTML}")
             return
-        print(f"{item.name}: {len(missing)} of {len(works)} runs are to be made")
-        failed = make_runs(works, self.out, self.ray) if missing else []
-        if item.layout == "pictures" and not failed:
+        print(f"{item.name}: {len(wanted)} of {len(works)} runs are to be made")
+        failed = make_runs(works, self.out, self.ray) if wanted else []
+        if pictures and not failed:
             from skipper.commands.pictures import draw_pictures
 
             draw_pictures([work for work in works if isinstance(work, Training)], self.out)
@@ -139,8 +141,8 @@ def show_items(scale: Scale, out: Path) -> None:
     print(f"Costs are those of one core of this machine; runs that are there are in {out}.")
     for item in ITEMS.values():
         works = works_of(item, scale)
-        missing = [work for work in works if not work.finished(out)]
+        wanted = missing(works, out)
         labels = f" ({', '.join(item.labels)})" if item.labels else ""
-        there = f", {len(works) - len(missing)} there" if len(missing) < len(works) else ""
-        cost = f"{len(works)} runs{there}; cost {duration(costs.seconds(missing))}"
+        there = f", {len(works) - len(wanted)} there" if len(wanted) < len(works) else ""
+        cost = f"{len(works)} runs{there}; cost {duration(costs.seconds(wanted))}"
         print(entry(item.name, f"{item.about}{labels}. {cost}", width), end="", flush=True)

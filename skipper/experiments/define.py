@@ -5,7 +5,7 @@ their results, so that a run that several items need is made once.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 from skipper.config import RunConfig
 from skipper.envs.registry import DEFAULT_FAMILY, find_family
 from skipper.schema import content_hash, digest
+from skipper.training.recorder import EVALUATIONS as RECORDED_EVALUATIONS
 from skipper.training.recorder import METRICS
 from skipper.training.run_folder import read_config, weights_file, weights_identity
 from skipper.training.settings import configure
@@ -85,6 +86,10 @@ class Training:
         keeps = read_config(self.folder(root)).evaluation.keep_weights
         return step >= resolve(self).steps and (weights_file(self.folder(root), step).exists() or not keeps)
 
+    def recorded(self, root: Path) -> bool:
+        """Whether its records reach its end; its weights may be gone, as in an archive."""
+        return int(_last_record(self.folder(root) / RECORDED_EVALUATIONS).get("step", 0)) >= resolve(self).steps
+
     def files(self, root: Path) -> list[Path]:
         """What it has left so far, in the order in which it may be copied: a checkpoint last, after its records."""
         found = [path for path in self.folder(root).rglob("*") if path.is_file() and not path.name.startswith(".")]
@@ -139,6 +144,8 @@ class Evaluation:
     def finished(self, root: Path) -> bool:
         """Whether its file is there; it is written at once."""
         return self.file(root).exists()
+
+    recorded = finished
 
     def files(self, root: Path) -> list[Path]:
         """What it has left."""
@@ -218,6 +225,12 @@ def works_of(item: Item, scale: Scale) -> list[Work]:
     columns = evaluations_of(item, scale).values()
     evaluations = {each.name: each for row in zip(*columns, strict=True) for each in row}
     return [*{each.training.name: each.training for each in evaluations.values()}.values(), *evaluations.values()]
+
+
+def missing(works: Sequence[Work], root: Path) -> list[Work]:
+    """What is to be made; a training whose evaluations are all there is not made again for its weights."""
+    evaluated = {work.needs for work in works} - {work.needs for work in works if not work.finished(root)}
+    return [work for work in works if not work.finished(root) and work not in evaluated]
 
 
 @cache

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from skipper.experiments.define import Training, Work
+from skipper.experiments.define import Training, Work, missing
 from skipper.experiments.pool import Pool, Status
 from skipper.training.run import Stop
 
@@ -54,10 +54,10 @@ class Display(Protocol):
 
 
 def execute(works: Sequence[Work], root: Path, pool: Pool, display: Display, stop: Stop) -> list[Progress]:
-    """Make all runs that ``root`` does not hold yet; failures are kept for the end and do not stop the rest."""
-    runs = {work.name: Progress(work) for work in works}
+    """Make all runs that are missing in ``root``; failures are kept for the end and do not stop the rest."""
+    runs, wanted = {work.name: Progress(work) for work in works}, set(missing(works, root))
     for run in runs.values():
-        if run.work.finished(root):
+        if run.work not in wanted:
             run.state, run.done = "finished", run.work.total
     while any(run.state in ("waiting", "running") for run in runs.values()) and not stop.asked:
         _give_up_orphans(runs)

@@ -15,6 +15,7 @@ from skipper.experiments.live_table import duration
 from skipper.experiments.paper import find_item
 from skipper.experiments.report_page import Link, Section, to_html, to_markdown
 from skipper.experiments.results import Found, draw, find, read_experiments, tables
+from skipper.runtime.machine import describe_machine
 from skipper.training.recorder import METRICS
 from skipper.training.run_folder import CONFIG
 
@@ -23,26 +24,27 @@ PACKAGES = ("skipper-rl", "torch", "numpy", "numba", "scipy", "gymnasium", "ray"
 COLUMNS = ("success", "low", "high", "episodes", "length", "deaths", "timeouts")
 
 
-def write_report(root: Path) -> list[Path]:
-    """Draw all figures and write the report in its three forms."""
-    experiments = {find_item(name): scale for name, scale in read_experiments(root).items()}
+def write_report(root: Path, names: Sequence[str] | None = None, out: Path | None = None) -> list[Path]:
+    """Draw the figures and write the report in its three forms, of some or all items, to ``root`` or ``out``."""
+    known, out = read_experiments(root), out or root
+    experiments = {find_item(name): scale for name, scale in known.items() if names is None or name in names}
     if not experiments:
         raise ValueError(f"{root} holds no experiment; make one with `skipper reproduce NAME --out {root}`")
     found = {item: find(item, scale, root) for item, scale in experiments.items()}
-    seconds = wall_times(root)
-    sections = [_item_section(item, experiments[item], found[item], seconds, root) for item in experiments]
+    out.mkdir(exist_ok=True)
+    sections = [_item_section(item, scale, found[item], root, out) for item, scale in experiments.items()]
     sections += [_failures(root), _setup()]
-    paths = [root / name for name in (HTML, MARKDOWN, CSV)]
+    paths = [out / name for name in (HTML, MARKDOWN, CSV)]
     title = f"Report of {', '.join(item.name for item in experiments)}"
     paths[0].write_text(to_html(title, sections), encoding="utf-8")
-    paths[1].write_text(to_markdown(title, sections, root), encoding="utf-8")
+    paths[1].write_text(to_markdown(title, sections, out), encoding="utf-8")
     _write_csv(paths[2], found)
     return paths
 
 
-def _item_section(item: Item, scale: Scale, found: Sequence[Found], seconds: dict[str, float], root: Path) -> Section:
-    works = works_of(item, scale)
-    there = [work for work in works if work.finished(root)]
+def _item_section(item: Item, scale: Scale, found: Sequence[Found], root: Path, out: Path) -> Section:
+    works, seconds = works_of(item, scale), wall_times(root)
+    there = [work for work in works if work.recorded(root)]
     spent = sum(seconds.get(work.name, 0.0) for work in there)
     labels = f" ({', '.join(item.labels)} of the paper)" if item.labels else ""
     first, count = scale.first_seed, scale.seeds or item.seeds
@@ -52,14 +54,13 @@ def _item_section(item: Item, scale: Scale, found: Sequence[Found], seconds: dic
         f"{scale.preset or item.preset}, training seeds {first} to {first + count - 1}, {item.episodes} tasks per "
         f"evaluation set with evaluation seed {EVALUATION_SEED}. Curves: 95% intervals over seeds.",
     ]
-    drawn = draw(item, found, root)
+    drawn = draw(item, found, out)
     # The page shows what can be scaled, where there is a choice.
     figures = [path for path in drawn if path.suffix == ".svg"] or drawn
     links = [
-        Link(work.name, work.folder(root).relative_to(root).as_posix(), _time_of(work.name, seconds))
-        if isinstance(work, Training)
-        else Link(work.name, work.file(root).relative_to(root).as_posix(), _time_of(work.name, seconds))
+        Link(work.name, Path(os.path.relpath(place, out)).as_posix(), _time_of(work.name, seconds))
         for work in there
+        for place in [work.folder(root) if isinstance(work, Training) else work.file(root)]
     ]
     commands = "\n".join(" ".join(["skipper", *work.command(root)]) for work in works)
     configs = [
@@ -103,7 +104,8 @@ def _setup() -> Section:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    found = describe_machine()
+    machine = f"{platform.system()} {platform.machine()}, {found['cores']} cores of {found['processor']}"
     lines = "\n".join(f"{name} {number}" for name, number in versions.items())
     return Section("Versions", [f"Written on {machine}."], details=[("versions", lines)])
 

@@ -106,14 +106,14 @@ def _label(each: Found, found: Sequence[Found]) -> str:
     return f"{each.series.label}, {each.number} tasks" if same > 1 else each.series.label
 
 
-def draw(item: Item, found: Sequence[Found], root: Path) -> list[Path]:
-    """Draw the figure of an item from what there is; returns its files."""
+def draw(item: Item, found: Sequence[Found], out: Path) -> list[Path]:
+    """Draw the figure of an item from what there is into a folder of ``out``; returns its files."""
     from skipper.analysis import paper_figures as figures  # matplotlib is slow to import
 
     known = [each for each in found if each.documents]
-    path = root / FIGURES / item.name
+    path = out / FIGURES / item.name
     if item.layout in ("table", "pictures") or not known:
-        return sorted((root / FIGURES).glob(f"{item.name}-*.png"))
+        return sorted((out / FIGURES).glob(f"{item.name}-*.png"))
     config = resolve(known[0].evaluations[0].training)
     kind, names = find_family(config.env).set_kind, list(dict.fromkeys(name for each in known for name in each.sets))
     curves = {_label(each, known): each.curves for each in known}

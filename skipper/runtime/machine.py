@@ -1,4 +1,4 @@
-"""The machine that a benchmark ran on."""
+"""The machine that a result was made on."""
 
 import os
 import platform
