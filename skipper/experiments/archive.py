@@ -39,7 +39,8 @@ def archive(root: Path, target: Path) -> list[Path]:
 def _files(work: Work, root: Path) -> list[Path]:
     if isinstance(work, Evaluation):
         return [work.file(root)]
-    return [work.folder(root) / name for name in (CONFIG, EVALUATIONS, METRICS)]
+    files = [work.folder(root) / name for name in (CONFIG, EVALUATIONS, METRICS)]
+    return [file for file in files if file.exists()]  # adopted runs may have no metrics
 
 
 def _index(target: Path) -> Iterator[str]:
