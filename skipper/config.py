@@ -141,6 +141,10 @@ class PlanningConfig:
     edge_length_penalty: float = 0.0
     """Discount long edges: an edge of d steps counts (1 - edge_length_penalty) ** (d * d). Long edges are wrong more
     often, so paths over near vertices should win. Not in the paper."""
+    edge_backups: int = 0
+    """Sweeps in which edges are made as long as their first step and the rest of the way, wherever the step leads to a
+    vertex. Long edges are often too short, as if a wall of lava were not there. For moves without randomness. Not in
+    the paper."""
     distance_distributions: bool = False
     """Learn whole distributions of distances, not only means as the authors' code does. Their last bin means never in
     the discount of an edge, E[discount ** D]; in its mean distance it counts as many steps as there are bins."""
@@ -156,6 +160,8 @@ class PlanningConfig:
     def __post_init__(self) -> None:
         check_positive(self, "max_vertices", "edge_threshold", "max_distance", "sweeps", "timeout")
         check_shares(self, "edge_length_penalty")
+        if self.edge_backups < 0:
+            raise ValueError(f"edge_backups must not be negative, got {self.edge_backups}")
         if self.checkpoints < 0 or self.max_vertices < 2:
             raise ValueError(
                 f"a problem needs at least 2 vertices, got {self.checkpoints} + 2 and max_vertices {self.max_vertices}"

@@ -37,7 +37,7 @@ SEEDS_NOTE = f"seeds 0 to {FIRST_REPORTED_SEED - 1} are for tuning; report from 
 
 
 # Options that change how a trained agent decides.
-PLANNING = ("oracle_parts", "checkpoints", "max_vertices", "prune_vertices")
+PLANNING = ("oracle_parts", "checkpoints", "max_vertices", "prune_vertices", "edge_backups")
 DECISIONS = ("revisit_penalty", "ensemble", "replan", *PLANNING)
 POLICY = ("weights", "benchmark", "training_seed")  # what only another library's agent needs
 
@@ -100,6 +100,8 @@ class Evaluate:
     """Vertices that Skipper's pruning keeps; by default as the run has it."""
     prune_vertices: bool | None = None
     """Whether Skipper prunes vertices; by default as the run has it."""
+    edge_backups: int | None = None
+    """Sweeps in which Skipper makes edges agree with the first step they take; by default as the run has it."""
     step: int | None = None
     """Play with the weights of the evaluation at this step, of a run that keeps them (--keep-weights); by default with
     the newest."""

@@ -14,7 +14,7 @@ from rich.console import Console
 from skipper.commands.help import entry
 from skipper.config import RunConfig
 from skipper.experiments.cost import Costs
-from skipper.experiments.define import FIRST_SEED, Item, Scale, Training, Work, missing, works_of
+from skipper.experiments.define import DEFAULT_ROOT, FIRST_SEED, Item, Scale, Training, Work, missing, works_of
 from skipper.experiments.live_table import LiveTable, duration
 from skipper.experiments.paper import ITEMS, find_item
 
@@ -52,7 +52,7 @@ class Reproduce:
     """Environment steps of every training run; by default those of the preset."""
     preset: str | None = None
     """Preset of all runs; by default "fast"."""
-    out: Path = Path("runs/paper")
+    out: Path = DEFAULT_ROOT
     """Folder for runs, evaluations, figures and the report."""
     ray: str | None = None
     """Address of a Ray cluster, or "auto": runs are made on all of its nodes."""

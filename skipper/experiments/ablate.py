@@ -19,6 +19,7 @@ REVISIT_PENALTY = 0.1  # for agents that were trained without one
 # Name of a row, and the settings of planning that change in it; agents without these settings have no such row.
 PLANNING: dict[str, dict[str, Any]] = {
     "no edge_length_penalty": {"edge_length_penalty": 0.0},
+    "no edge_backups": {"edge_backups": 0},
     "5 sweeps": {"sweeps": 5},
     "12 vertices kept of 32": {"prune_vertices": True, "max_vertices": 12, "checkpoints": 30},
     "16 vertices": {"prune_vertices": False, "checkpoints": 14},

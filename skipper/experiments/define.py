@@ -22,6 +22,7 @@ from skipper.training.state_file import DamagedFileError
 
 FIRST_SEED = 33  # earlier reporting seeds were looked at while the presets were made
 EVALUATION_SEED = 30
+DEFAULT_ROOT = Path("runs/paper")
 RUNS, EVALUATIONS, LOGS = "runs", "evaluations", "logs"  # folders of an output folder
 SKIPPERS = ("skipper-once", "skipper-regen", "skipper-goal")  # variants that can play with the same networks
 TRAINED_AS = "skipper-regen"  # if they do

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from skipper.experiments.define import EVALUATION_SEED, Item, Scale, Training, works_of
+from skipper.experiments.define import DEFAULT_ROOT, EVALUATION_SEED, Item, Scale, Training, works_of
 from skipper.experiments.execute import read_history
 from skipper.experiments.live_table import duration
 from skipper.experiments.paper import find_item
@@ -45,12 +45,13 @@ def write_report(root: Path, names: Sequence[str] | None = None, out: Path | Non
 def _item_section(item: Item, scale: Scale, found: Sequence[Found], root: Path, out: Path) -> Section:
     works, seconds = works_of(item, scale), wall_times(root)
     there = [work for work in works if work.recorded(root)]
-    spent = sum(seconds.get(work.name, 0.0) for work in there)
+    timed = [seconds[work.name] for work in there if work.name in seconds]
+    spent = f"they took {duration(sum(timed))} of one core" if timed else "their times are not known"
     labels = f" ({', '.join(item.labels)} of the paper)" if item.labels else ""
     first, count = scale.first_seed, scale.seeds or item.seeds
     paragraphs = [
         f"{item.about[0].upper()}{item.about[1:]}{labels}.",
-        f"{len(there)} of {len(works)} runs are there; they took {duration(spent)} of one core. Preset "
+        f"{len(there)} of {len(works)} runs are there; {spent}. Preset "
         f"{scale.preset or item.preset}, training seeds {first} to {first + count - 1}, {item.episodes} tasks per "
         f"evaluation set with evaluation seed {EVALUATION_SEED}. Curves: 95% intervals over seeds.",
     ]
@@ -62,7 +63,8 @@ def _item_section(item: Item, scale: Scale, found: Sequence[Found], root: Path, 
         for work in there
         for place in [work.folder(root) if isinstance(work, Training) else work.file(root)]
     ]
-    commands = "\n".join(" ".join(["skipper", *work.command(root)]) for work in works)
+    made_in = root if out == root else DEFAULT_ROOT  # nobody trains in an archive
+    commands = "\n".join(" ".join(["skipper", *work.command(made_in)]) for work in works)
     configs = [
         (f"configuration of {work.name}", (work.folder(root) / CONFIG).read_text(encoding="utf-8"))
         for work in there

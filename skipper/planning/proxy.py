@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skipper.config import PlanningConfig
+from skipper.planning.backups import back_up_edges
 from skipper.planning.prune import EdgeStatus, prune_edges, prune_vertices
 from skipper.planning.value_iteration import Values, choose_target, value_iteration
 from skipper.runtime.jit import kernel
@@ -72,6 +73,9 @@ def solve(
 
     ``action_factors`` (B, N, A) multiply the values of edges, by the first action of each.
     """
+    # Make edges agree with the first step that they take; not in the paper.
+    backups = 0 if "edges" in config.oracle_parts else config.edge_backups  # true edges need none
+    edges = back_up_edges(edges, vertices.present, backups)
     # Prune vertices: k-medoids on min(D, D^T) (Alg. 1, "k-medoid pruning"; Alg. 2).
     kept = prune_vertices(vertices, edges, config)
     # Prune edges: long ones, and those that no plan needs (Alg. 1, "prune edges that are too far-fetched").

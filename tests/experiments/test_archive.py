@@ -35,7 +35,9 @@ def test_it_holds_everything_but_weights(folders):
 def test_its_tables_are_those_of_the_runs(folders):
     first, second = (tables(ITEM, find(ITEM, SCALE, folder)) for folder in folders)
     assert first == second
-    assert "18 of 18 runs are there" in (folders[1] / ITEM.name / "report.md").read_text()
+    text = (folders[1] / ITEM.name / "report.md").read_text()
+    assert "18 of 18 runs are there" in text
+    assert "--out runs/paper/runs/modelfree" in text
 
 
 def test_links_of_an_items_report_lead_to_its_runs(folders):

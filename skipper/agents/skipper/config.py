@@ -65,6 +65,7 @@ ADDED: Table = {
             "replan": "step",
             "replan_after_exploring": False,
             "edge_length_penalty": 0.03,
+            "edge_backups": 3,
             "sweeps": 16,
             "match_observations": True,
         },
@@ -73,7 +74,7 @@ ADDED: Table = {
 }
 # Where actions have random effects, beside what all agents with targets do.
 STOCHASTIC: Table = {
-    "fast": {"learning": {"multistep": True}, "planning": {"distance_distributions": True}},
+    "fast": {"learning": {"multistep": True}, "planning": {"distance_distributions": True, "edge_backups": 0}},
 }
 
 # What grows with the number of cells, where there are more than in the paper's grids: as many checkpoints per cell, up
@@ -134,9 +135,10 @@ def check(config: RunConfig, spec: EnvironmentSpec) -> None:
 def about(config: RunConfig) -> dict[str, str]:
     """What readers of figures and pages should know of this agent."""
     assert isinstance(config, SkipperConfig)
-    penalty = config.planning.edge_length_penalty
-    return (
-        {"edge_length_penalty": f"{penalty:g}; an edge of d steps counts {1 - penalty:g} to the power of d * d"}
-        if penalty
-        else {}
-    )
+    penalty, backups = config.planning.edge_length_penalty, config.planning.edge_backups
+    told = {}
+    if penalty:
+        told["edge_length_penalty"] = f"{penalty:g}; an edge of d steps counts {1 - penalty:g} to the power of d * d"
+    if backups:
+        told["edge_backups"] = f"{backups}; an edge is no shorter than its first step and the rest of the way"
+    return told
