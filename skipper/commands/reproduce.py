@@ -14,7 +14,7 @@ from rich.console import Console
 from skipper.commands.help import entry
 from skipper.config import RunConfig
 from skipper.experiments.cost import Costs
-from skipper.experiments.define import DEFAULT_ROOT, FIRST_SEED, Item, Scale, Training, Work, missing, works_of
+from skipper.experiments.define import DEFAULT_ROOT, Item, Scale, Training, Work, missing, works_of
 from skipper.experiments.live_table import LiveTable, duration
 from skipper.experiments.paper import ITEMS, find_item
 
@@ -46,8 +46,8 @@ class Reproduce:
     how long the others take on one core of this machine, which is measured for half a minute."""
     seeds: int | None = None
     """Training seeds of every agent. The paper has 20; by default 5."""
-    first_seed: int = FIRST_SEED
-    """The first training seed."""
+    first_seed: int | None = None
+    """The first training seed of all agents; by default, for each agent, one that was not looked at in its making."""
     steps: int | None = None
     """Environment steps of every training run; by default those of the preset."""
     preset: str | None = None
@@ -81,16 +81,18 @@ class Reproduce:
         from skipper.experiments.report import HTML, write_report
         from skipper.experiments.results import remember
 
+        wanted = missing(works, self.out, weights=item.needs_weights)
+        if any(isinstance(work, Training) and work.archived(self.out) for work in wanted):
+            raise ValueError(
+                f"{self.out} is an archive, whose runs have no weights to go on with; choose another --out"
+            )
         remember(self.out, item.name, scale)
-        # Pictures are drawn by the networks themselves.
-        pictures = item.layout == "pictures"
-        wanted = [work for work in works if not work.finished(self.out)] if pictures else missing(works, self.out)
         if not wanted and (self.out / HTML).exists():
             print(f"all {len(works)} runs of {item.name} are there: nothing to do; see {self.out / HTML}")
             return
         print(f"{item.name}: {len(wanted)} of {len(works)} runs are to be made")
-        failed = make_runs(works, self.out, self.ray) if wanted else []
-        if pictures and not failed:
+        failed = make_runs(wanted, self.out, self.ray) if wanted else []
+        if item.layout == "pictures" and not failed:
             from skipper.commands.pictures import draw_pictures
 
             draw_pictures([work for work in works if isinstance(work, Training)], self.out)
@@ -141,7 +143,7 @@ def show_items(scale: Scale, out: Path) -> None:
     print(f"Costs are those of one core of this machine; runs that are there are in {out}.")
     for item in ITEMS.values():
         works = works_of(item, scale)
-        wanted = missing(works, out)
+        wanted = missing(works, out, weights=item.needs_weights)
         labels = f" ({', '.join(item.labels)})" if item.labels else ""
         there = f", {len(works) - len(wanted)} there" if len(wanted) < len(works) else ""
         cost = f"{len(works)} runs{there}; cost {duration(costs.seconds(wanted))}"

@@ -7,53 +7,72 @@ from pathlib import Path
 from skipper.experiments.define import Evaluation, Work, works_of
 from skipper.experiments.execute import HISTORY
 from skipper.experiments.paper import ITEMS, find_item
-from skipper.experiments.report import MARKDOWN, write_report
-from skipper.experiments.results import EXPERIMENTS, read_experiments
+from skipper.experiments.report import MARKDOWN, seed_names, write_report
+from skipper.experiments.results import EXPERIMENTS, FIGURES, read_experiments, remember
 from skipper.training.recorder import EVALUATIONS, METRICS
 from skipper.training.run_folder import CONFIG
 
 INDEX = "README.md"
 
 
-def archive(root: Path, target: Path) -> list[Path]:
-    """Copy what reports are made of, write one report per item, and list all items; returns the written files."""
+def archive(root: Path, folder: Path) -> list[Path]:
+    """Add what reports are made of to an archive, write its reports and its list of items; returns these files.
+
+    An archive can be made from several output folders. From itself, only its reports and its list are written.
+    """
     experiments = read_experiments(root)
     if not experiments:
         raise ValueError(f"{root} holds no experiment; make one with `skipper reproduce NAME --out {root}`")
-    # Records and results, of whatever is complete.
-    works = {work.name: work for name, scale in experiments.items() for work in works_of(find_item(name), scale)}
-    recorded = [work for work in works.values() if work.recorded(root)]
-    files = [file for work in recorded for file in _files(work, root)]
-    files += [root / name for name in (EXPERIMENTS, HISTORY) if (root / name).exists()]
-    for file in files:
-        copy = target / file.relative_to(root)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, copy)
-    # Reports, and the list of all items.
-    reports = [path for name in experiments for path in write_report(target, [name], target / name)]
-    index = target / INDEX
-    index.write_text("\n".join(_index(target)) + "\n", encoding="utf-8")
+    if folder.exists() and any(folder.iterdir()) and not (folder / EXPERIMENTS).exists():
+        raise ValueError(f"{folder} is neither empty nor an archive; choose another")
+    if root.resolve() != folder.resolve():
+        _add(root, folder)
+    reports = [path for name in read_experiments(folder) for path in write_report(folder, [name], folder / name)]
+    index = folder / INDEX
+    index.write_text("\n".join(_index(folder)) + "\n", encoding="utf-8")
     return [*reports, index]
+
+
+def _add(root: Path, folder: Path) -> None:
+    """Copy records, results and pictures of all items, as far as they are complete."""
+    for name, scale in read_experiments(root).items():
+        remember(folder, name, scale)
+        recorded = [work for work in works_of(find_item(name), scale) if work.recorded(root)]
+        copies = {file: folder / file.relative_to(root) for work in recorded for file in _files(work, root)}
+        # Pictures cannot be drawn without weights.
+        if find_item(name).needs_weights:
+            drawn = (root / FIGURES).glob(f"{name}-*.png")
+            copies |= {file: folder / name / file.relative_to(root) for file in drawn}
+        for file, copy in copies.items():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+    # The history tells how long evaluations took, and what failed.
+    if (root / HISTORY).exists():
+        lines = [place / HISTORY for place in (folder, root) if (place / HISTORY).exists()]
+        known = dict.fromkeys(line for file in lines for line in file.read_text(encoding="utf-8").splitlines())
+        (folder / HISTORY).write_text("\n".join(known) + "\n", encoding="utf-8")
 
 
 def _files(work: Work, root: Path) -> list[Path]:
     if isinstance(work, Evaluation):
         return [work.file(root)]
-    files = [work.folder(root) / name for name in (CONFIG, EVALUATIONS, METRICS)]
-    return [file for file in files if file.exists()]  # adopted runs may have no metrics
+    metrics = work.folder(root) / METRICS  # a run whose records were copied here may have none
+    return [work.folder(root) / CONFIG, work.folder(root) / EVALUATIONS, *([metrics] if metrics.exists() else [])]
 
 
-def _index(target: Path) -> Iterator[str]:
+def _index(folder: Path) -> Iterator[str]:
     """The lines of a page that says of every item whether it was run."""
-    experiments = read_experiments(target)
+    experiments = read_experiments(folder)
     yield "# Figures and tables of the paper: what was run\n"
     yield "Made by `skipper report DIR --archive`. Weights are not kept; the commands in each report make them again.\n"
-    yield "| item | in the paper | runs |"
-    yield "|---|---|---|"
+    yield "| item | in the paper | runs | preset, training seeds |"
+    yield "|---|---|---|---|"
     for name, item in ITEMS.items():
-        labels, state = ", ".join(item.labels), "not run"
+        labels, state, about = ", ".join(item.labels), "not run", ""
         if name in experiments:
-            works = works_of(item, experiments[name])
-            there = sum(work.recorded(target) for work in works)
+            scale = experiments[name]
+            works = works_of(item, scale)
+            there = sum(work.recorded(folder) for work in works)
             state = f"[{there} of {len(works)}]({name}/{MARKDOWN})"
-        yield f"| {name} | {labels} | {state} |"
+            about = f"{scale.preset or item.preset}, {seed_names(item, scale)}"
+        yield f"| {name} | {labels} | {state} | {about} |"

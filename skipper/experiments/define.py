@@ -16,11 +16,12 @@ from skipper.envs.registry import DEFAULT_FAMILY, find_family
 from skipper.schema import content_hash, digest
 from skipper.training.recorder import EVALUATIONS as RECORDED_EVALUATIONS
 from skipper.training.recorder import METRICS
-from skipper.training.run_folder import read_config, weights_file, weights_identity
+from skipper.training.run_folder import CHECKPOINTS, read_config, weights_file, weights_identity
 from skipper.training.settings import configure
 from skipper.training.state_file import DamagedFileError
 
-FIRST_SEED = 33  # earlier reporting seeds were looked at while the presets were made
+FIRST_SEED = 33  # of training; earlier reporting seeds were looked at while the presets were made
+FRESH_SEED = 41  # of Skipper, whose planning changed after its runs with earlier seeds were looked at
 EVALUATION_SEED = 30
 DEFAULT_ROOT = Path("runs/paper")
 RUNS, EVALUATIONS, LOGS = "runs", "evaluations", "logs"  # folders of an output folder
@@ -90,6 +91,10 @@ class Training:
     def recorded(self, root: Path) -> bool:
         """Whether its records reach its end; its weights may be gone, as in an archive."""
         return int(_last_record(self.folder(root) / RECORDED_EVALUATIONS).get("step", 0)) >= resolve(self).steps
+
+    def archived(self, root: Path) -> bool:
+        """Whether only its records are there, with nothing to continue from."""
+        return self.recorded(root) and not self.finished(root) and not (self.folder(root) / CHECKPOINTS).exists()
 
     def files(self, root: Path) -> list[Path]:
         """What it has left so far, in the order in which it may be copied: a checkpoint last, after its records."""
@@ -182,6 +187,11 @@ class Item:
     seeds: int = 5
     episodes: int = 400  # tasks per evaluation set
 
+    @property
+    def needs_weights(self) -> bool:
+        """Whether results are not enough: pictures are drawn by the networks themselves."""
+        return self.layout == "pictures"
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -189,8 +199,15 @@ class Scale:
 
     preset: str | None = None
     seeds: int | None = None
-    first_seed: int = FIRST_SEED
+    first_seed: int | None = None
     steps: int | None = None
+
+
+def seeds_of(agent: str, item: Item, scale: Scale) -> range:
+    """The training seeds of an agent in an item."""
+    usual = FRESH_SEED if agent in SKIPPERS else FIRST_SEED
+    first = usual if scale.first_seed is None else scale.first_seed
+    return range(first, first + (scale.seeds or item.seeds))
 
 
 def evaluation_of(series: Series, item: Item, scale: Scale, seed: int) -> Evaluation:
@@ -217,8 +234,10 @@ def evaluation_of(series: Series, item: Item, scale: Scale, seed: int) -> Evalua
 
 def evaluations_of(item: Item, scale: Scale) -> dict[Series, list[Evaluation]]:
     """The evaluations of an item: one per seed of every series."""
-    seeds = range(scale.first_seed, scale.first_seed + (scale.seeds or item.seeds))
-    return {series: [evaluation_of(series, item, scale, seed) for seed in seeds] for series in item.series}
+    return {
+        series: [evaluation_of(series, item, scale, seed) for seed in seeds_of(series.agent, item, scale)]
+        for series in item.series
+    }
 
 
 def works_of(item: Item, scale: Scale) -> list[Work]:
@@ -228,10 +247,11 @@ def works_of(item: Item, scale: Scale) -> list[Work]:
     return [*{each.training.name: each.training for each in evaluations.values()}.values(), *evaluations.values()]
 
 
-def missing(works: Sequence[Work], root: Path) -> list[Work]:
-    """What is to be made; a training whose evaluations are all there is not made again for its weights."""
-    evaluated = {work.needs for work in works} - {work.needs for work in works if not work.finished(root)}
-    return [work for work in works if not work.finished(root) and work not in evaluated]
+def missing(works: Sequence[Work], root: Path, *, weights: bool = False) -> list[Work]:
+    """What is to be made; only with ``weights`` a training that is recorded and evaluated is made again for them."""
+    unfinished = [work for work in works if not work.finished(root)]
+    evaluated = {work.needs for work in works} - {work.needs for work in unfinished}
+    return [work for work in unfinished if weights or not (work in evaluated and work.recorded(root))]
 
 
 @cache

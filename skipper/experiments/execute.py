@@ -108,7 +108,9 @@ def _give_up_orphans(runs: dict[str, Progress]) -> None:
     """An evaluation cannot be made if its training failed."""
     for run in runs.values():
         needs = run.work.needs
-        if needs is not None and needs.name in runs and runs[needs.name].state == "failed":
+        if run.state != "waiting" or needs is None or needs.name not in runs:
+            continue
+        if runs[needs.name].state == "failed":
             run.state, run.error = "failed", f"its training {needs.name} failed"
 
 

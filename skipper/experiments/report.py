@@ -7,9 +7,9 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from skipper.experiments.define import DEFAULT_ROOT, EVALUATION_SEED, Item, Scale, Training, works_of
+from skipper.experiments.define import DEFAULT_ROOT, EVALUATION_SEED, Item, Scale, Training, Work, seeds_of, works_of
 from skipper.experiments.execute import read_history
 from skipper.experiments.live_table import duration
 from skipper.experiments.paper import find_item
@@ -31,9 +31,14 @@ def write_report(root: Path, names: Sequence[str] | None = None, out: Path | Non
     if not experiments:
         raise ValueError(f"{root} holds no experiment; make one with `skipper reproduce NAME --out {root}`")
     found = {item: find(item, scale, root) for item, scale in experiments.items()}
+    seconds = wall_times(root)
     out.mkdir(exist_ok=True)
-    sections = [_item_section(item, scale, found[item], root, out) for item, scale in experiments.items()]
-    sections += [_failures(root), _setup()]
+    sections = [
+        _item_section(item, scale, found[item], seconds, Folders(root, out)) for item, scale in experiments.items()
+    ]
+    shown = {work.name for item, scale in experiments.items() for work in works_of(item, scale)}
+    history = [entry for entry in read_history(root) if names is None or entry["run"] in shown]
+    sections += [_failures(history), _setup()]
     paths = [out / name for name in (HTML, MARKDOWN, CSV)]
     title = f"Report of {', '.join(item.name for item in experiments)}"
     paths[0].write_text(to_html(title, sections), encoding="utf-8")
@@ -42,33 +47,42 @@ def write_report(root: Path, names: Sequence[str] | None = None, out: Path | Non
     return paths
 
 
-def _item_section(item: Item, scale: Scale, found: Sequence[Found], root: Path, out: Path) -> Section:
-    works, seconds = works_of(item, scale), wall_times(root)
+class Folders(NamedTuple):
+    """Where runs are, and where their report is."""
+
+    root: Path
+    out: Path
+
+    def link(self, work: Work) -> str:
+        """From the report to a run."""
+        place = work.folder(self.root) if isinstance(work, Training) else work.file(self.root)
+        return Path(os.path.relpath(place, self.out)).as_posix()
+
+
+def _item_section(
+    item: Item, scale: Scale, found: Sequence[Found], seconds: dict[str, float], folders: Folders
+) -> Section:
+    root, out, works = *folders, works_of(item, scale)
     there = [work for work in works if work.recorded(root)]
     timed = [seconds[work.name] for work in there if work.name in seconds]
     spent = f"they took {duration(sum(timed))} of one core" if timed else "their times are not known"
     labels = f" ({', '.join(item.labels)} of the paper)" if item.labels else ""
-    first, count = scale.first_seed, scale.seeds or item.seeds
     paragraphs = [
         f"{item.about[0].upper()}{item.about[1:]}{labels}.",
         f"{len(there)} of {len(works)} runs are there; {spent}. Preset "
-        f"{scale.preset or item.preset}, training seeds {first} to {first + count - 1}, {item.episodes} tasks per "
+        f"{scale.preset or item.preset}, training seeds {seed_names(item, scale)}, {item.episodes} tasks per "
         f"evaluation set with evaluation seed {EVALUATION_SEED}. Curves: 95% intervals over seeds.",
     ]
     drawn = draw(item, found, out)
     # The page shows what can be scaled, where there is a choice.
     figures = [path for path in drawn if path.suffix == ".svg"] or drawn
-    links = [
-        Link(work.name, Path(os.path.relpath(place, out)).as_posix(), _time_of(work.name, seconds))
-        for work in there
-        for place in [work.folder(root) if isinstance(work, Training) else work.file(root)]
-    ]
+    links = [Link(work.name, folders.link(work), _time_of(work.name, seconds)) for work in there]
     made_in = root if out == root else DEFAULT_ROOT  # nobody trains in an archive
     commands = "\n".join(" ".join(["skipper", *work.command(made_in)]) for work in works)
     configs = [
         (f"configuration of {work.name}", (work.folder(root) / CONFIG).read_text(encoding="utf-8"))
         for work in there
-        if isinstance(work, Training) and work.seed == first
+        if isinstance(work, Training) and work.seed == seeds_of(work.agent, item, scale)[0]
     ]
     title = f"{item.name}: {item.about}"
     return Section(title, paragraphs, figures, tables(item, found), links, [("commands", commands), *configs])
@@ -87,10 +101,19 @@ def _time_of(name: str, seconds: dict[str, float]) -> str:
     return duration(seconds[name]) if name in seconds else ""
 
 
-def _failures(root: Path) -> Section:
+def seed_names(item: Item, scale: Scale) -> str:
+    """The training seeds of an item, in words."""
+    agents: dict[range, list[str]] = {}
+    for agent in dict.fromkeys(series.agent for series in item.series):
+        agents.setdefault(seeds_of(agent, item, scale), []).append(agent)
+    texts = {f"{seeds[0]} to {seeds[-1]}": ", ".join(names) for seeds, names in agents.items()}
+    return ", ".join(f"{text} ({names})" if len(texts) > 1 else text for text, names in texts.items())
+
+
+def _failures(tries: Sequence[dict[str, object]]) -> Section:
     """Tries that did not end well, and runs that did not in the end."""
-    history = [entry for entry in read_history(root) if entry["outcome"] != "finished"]
-    last = {entry["run"]: entry["outcome"] for entry in read_history(root)}
+    history = [entry for entry in tries if entry["outcome"] != "finished"]
+    last = {entry["run"]: entry["outcome"] for entry in tries}
     failed = [str(run) for run, outcome in last.items() if outcome == "failed"]
     text = f"Failed: {', '.join(failed)}." if failed else "No run has failed."
     text += f" {len(history)} tries were interrupted or failed." if history else ""

@@ -1,4 +1,4 @@
-"""The machine that a result was made on."""
+"""The machine that this process runs on."""
 
 import os
 import platform

@@ -1,16 +1,25 @@
 """An archive: small, complete without weights, and an output folder itself."""
 
+import json
+import shutil
+import sys
+
 import pytest
 from fake_experiment import fake_works
 
+from skipper.cli import main
 from skipper.experiments.archive import archive
 from skipper.experiments.define import Scale, missing, works_of
 from skipper.experiments.paper import ITEMS
-from skipper.experiments.report import write_report
 from skipper.experiments.results import find, remember, tables
 
 ITEM, SCALE = ITEMS["fig-50-tasks"], Scale(seeds=2, steps=4_000)
 WORKS = works_of(ITEM, SCALE)
+
+
+def run_command(monkeypatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["skipper", *arguments])
+    main()
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +61,88 @@ def test_the_index_says_what_was_not_run(folders):
     lines = (folders[1] / "README.md").read_text().splitlines()
     rows = {line.split(" | ")[0].strip("| "): line for line in lines if line.startswith("| ")}
     assert set(ITEMS) < set(rows)
-    assert rows[ITEM.name].endswith(f"| [18 of 18]({ITEM.name}/report.md) |")
+    assert f"| [18 of 18]({ITEM.name}/report.md) | fast, 41 to 42 (skipper-once, skipper-regen)" in rows[ITEM.name]
     assert "0 of 18" in rows["fig-slip"]
-    assert rows["fig-1-tasks"].endswith("| not run |")
+    assert rows["fig-1-tasks"].endswith("| not run |  |")
 
 
-def test_what_is_evaluated_is_not_trained_again_for_its_weights(folders):
-    _, target = folders
-    assert missing(WORKS, target) == []
+@pytest.fixture
+def copy(folders, tmp_path):
+    """The archive, to be damaged."""
+    shutil.copytree(folders[1], tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_what_is_evaluated_is_not_trained_again_for_its_weights(copy):
+    assert missing(WORKS, copy) == []
+    assert missing(WORKS, copy, weights=True) == [work for work in WORKS if work.needs is None]
     evaluation = WORKS[-1]
-    document = evaluation.file(target).read_text()
-    evaluation.file(target).unlink()
-    assert missing(WORKS, target) == [evaluation.needs, evaluation]
-    evaluation.file(target).write_text(document)
+    evaluation.file(copy).unlink()
+    assert missing(WORKS, copy) == [evaluation.needs, evaluation]
 
 
-def test_its_reports_can_be_made_again(folders):
-    _, target = folders
-    before = (target / ITEM.name / "report.csv").read_text()
-    write_report(target, [ITEM.name], target / ITEM.name)
-    assert (target / ITEM.name / "report.csv").read_text() == before
+def test_a_run_without_records_is_made_again(copy):
+    training = WORKS[0]
+    (training.folder(copy) / "evaluations.jsonl").unlink()
+    assert missing(WORKS, copy) == [training]
+
+
+def test_nothing_is_trained_in_an_archive(copy, monkeypatch):
+    WORKS[-1].file(copy).unlink()
+    arguments = ["reproduce", ITEM.name, "--seeds", "2", "--steps", "4000", "--out", str(copy)]
+    before = {path: path.read_bytes() for path in copy.rglob("*.jsonl")}
+    with pytest.raises(SystemExit, match="is an archive, whose runs have no weights"):
+        run_command(monkeypatch, *arguments)
+    assert {path: path.read_bytes() for path in copy.rglob("*.jsonl")} == before
+
+
+def test_its_reports_can_be_made_again(copy, monkeypatch):
+    report, index = copy / ITEM.name / "report.csv", copy / "README.md"
+    before = report.read_text(), index.read_text()
+    report.unlink()
+    index.unlink()
+    run_command(monkeypatch, "report", str(copy), "--archive", str(copy))
+    assert (report.read_text(), index.read_text()) == before
+
+
+def test_a_second_output_folder_is_added(copy, tmp_path):
+    root, item, scale = tmp_path / "other", ITEMS["fig-leap-suppress"], Scale(seeds=1, steps=4_000)
+    remember(root, item.name, scale)
+    fake_works(works_of(item, scale), root, {})
+    entry = {"run": "a-run-of-no-item", "outcome": "failed", "seconds": 3.0, "node": "", "error": "full"}
+    (root / "history.jsonl").write_text(json.dumps(entry) + "\n")
+    archive(root, copy)
+    lines = (copy / "README.md").read_text().splitlines()
+    assert sum("18 of 18" in line or "4 of 4" in line for line in lines) == 2
+    assert "No run has failed." in (copy / item.name / "report.md").read_text()
+    assert (copy / "history.jsonl").read_text().count("a-run-of-no-item") == 1
+
+
+def test_a_run_without_metrics_can_be_archived(folders, tmp_path):
+    root = tmp_path / "out"
+    shutil.copytree(folders[0], root)
+    training = WORKS[0]
+    (training.folder(root) / "metrics.jsonl").unlink()
+    archive(root, tmp_path / "archive")
+    assert training.recorded(tmp_path / "archive")
+    assert missing(WORKS, tmp_path / "archive") == []
+
+
+def test_pictures_are_kept(tmp_path):
+    root, folder, item = tmp_path / "out", tmp_path / "archive", ITEMS["pictures"]
+    remember(root, item.name, SCALE)
+    fake_works(works_of(item, SCALE), root, {})
+    (root / "figures").mkdir()
+    (root / "figures" / "pictures-proxy.png").write_bytes(b"a picture")
+    archive(root, folder)
+    assert "figures/pictures-proxy.png" in (folder / item.name / "report.md").read_text()
+
+
+def test_a_folder_of_something_else_is_refused(folders, tmp_path):
+    (tmp_path / "README.md").write_text("precious")
+    with pytest.raises(ValueError, match="neither empty nor an archive"):
+        archive(folders[0], tmp_path)
+    assert (tmp_path / "README.md").read_text() == "precious"
 
 
 def test_an_empty_folder_is_refused(tmp_path):
