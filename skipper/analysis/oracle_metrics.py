@@ -125,10 +125,10 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     """What is wrong with each of B solved problems, (B,) each; NaN where a question does not apply.
 
     A vertex is delusional if it cannot be reached from the current state, an edge if it has no path at all. Errors of
-    truncated distances are means over delusional edges: all of them, those from delusional vertices, and those to
-    delusional vertices (paper, Fig. "once_50_envs_suppress"); edges between two delusional vertices count in both. The
-    target is optimal if it is also the best one among the kept vertices when all edges are true; this applies where
-    true edges lead to the goal.
+    truncated distances, as estimated before backups, are means over delusional edges: all of them, those from
+    delusional vertices, and those to delusional vertices (paper, Fig. "once_50_envs_suppress"); edges between two
+    delusional vertices count in both. The target is optimal if it is also the best one among the kept vertices when all
+    edges are true; this applies where true edges lead to the goal.
     """
     true = Edges(*oracle.edges(problem.vertices.observation, discount))
     chosen, rows = problem.target, np.arange(len(problem.target))
@@ -137,7 +137,7 @@ def plan_truth(problem: ProxyProblem, oracle: Oracle, config: PlanningConfig, di
     delusional = np.isinf(true.distance[:, CURRENT])
     edges = np.isinf(true.distance) & problem.kept[:, :, None] & problem.kept[:, None, :] & ~true.terminal[:, :, None]
     edges[:, :, CURRENT] = False  # plans do not use them, and they need not be estimated
-    error = config.max_distance - np.minimum(problem.edges.distance, config.max_distance)
+    error = config.max_distance - np.minimum(problem.estimated, config.max_distance)
 
     def mean_error(which: Array) -> Array:  # (B, N, N) bool to (B,)
         total: Array = np.where(which, error, 0.0).sum((1, 2))

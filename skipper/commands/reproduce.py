@@ -79,13 +79,11 @@ class Reproduce:
 
     def _make(self, item: Item, scale: Scale, works: Sequence[Work]) -> None:
         from skipper.experiments.report import HTML, write_report
-        from skipper.experiments.results import remember
+        from skipper.experiments.results import is_archive, remember
 
         wanted = missing(works, self.out, weights=item.needs_weights)
-        if any(isinstance(work, Training) and work.archived(self.out) for work in wanted):
-            raise ValueError(
-                f"{self.out} is an archive, whose runs have no weights to go on with; choose another --out"
-            )
+        if wanted and is_archive(self.out):
+            raise ValueError(f"{self.out} is an archive, in which nothing is trained; choose another --out")
         remember(self.out, item.name, scale)
         if not wanted and (self.out / HTML).exists():
             print(f"all {len(works)} runs of {item.name} are there: nothing to do; see {self.out / HTML}")

@@ -1,4 +1,7 @@
-"""An archive of experiments: records and results without weights, from which all reports can be made again."""
+"""An archive of experiments: records and results without weights, from which reports can be made again.
+
+Runs are found by names that today's presets give them, so that only the version that made them finds them again.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -8,7 +11,7 @@ from skipper.experiments.define import Evaluation, Work, works_of
 from skipper.experiments.execute import HISTORY
 from skipper.experiments.paper import ITEMS, find_item
 from skipper.experiments.report import MARKDOWN, seed_names, write_report
-from skipper.experiments.results import EXPERIMENTS, FIGURES, read_experiments, remember
+from skipper.experiments.results import ARCHIVE, FIGURES, is_archive, read_experiments, remember
 from skipper.training.recorder import EVALUATIONS, METRICS
 from skipper.training.run_folder import CONFIG
 
@@ -23,11 +26,13 @@ def archive(root: Path, folder: Path) -> list[Path]:
     experiments = read_experiments(root)
     if not experiments:
         raise ValueError(f"{root} holds no experiment; make one with `skipper reproduce NAME --out {root}`")
-    if folder.exists() and any(folder.iterdir()) and not (folder / EXPERIMENTS).exists():
+    if folder.exists() and any(folder.iterdir()) and not is_archive(folder):
         raise ValueError(f"{folder} is neither empty nor an archive; choose another")
+    if changed := [name for name, scale in read_experiments(folder).items() if experiments.get(name, scale) != scale]:
+        raise ValueError(f"{folder} holds {', '.join(changed)} with other seeds, steps or preset; choose another")
     if root.resolve() != folder.resolve():
         _add(root, folder)
-    reports = [path for name in read_experiments(folder) for path in write_report(folder, [name], folder / name)]
+    reports = [path for name in experiments for path in write_report(folder, [name], folder / name)]
     index = folder / INDEX
     index.write_text("\n".join(_index(folder)) + "\n", encoding="utf-8")
     return [*reports, index]
@@ -35,6 +40,8 @@ def archive(root: Path, folder: Path) -> list[Path]:
 
 def _add(root: Path, folder: Path) -> None:
     """Copy records, results and pictures of all items, as far as they are complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ARCHIVE).write_text("Records and results without weights: nothing is trained here.\n", encoding="utf-8")
     for name, scale in read_experiments(root).items():
         remember(folder, name, scale)
         recorded = [work for work in works_of(find_item(name), scale) if work.recorded(root)]

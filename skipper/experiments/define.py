@@ -16,7 +16,7 @@ from skipper.envs.registry import DEFAULT_FAMILY, find_family
 from skipper.schema import content_hash, digest
 from skipper.training.recorder import EVALUATIONS as RECORDED_EVALUATIONS
 from skipper.training.recorder import METRICS
-from skipper.training.run_folder import CHECKPOINTS, read_config, weights_file, weights_identity
+from skipper.training.run_folder import read_config, weights_file, weights_identity
 from skipper.training.settings import configure
 from skipper.training.state_file import DamagedFileError
 
@@ -91,10 +91,6 @@ class Training:
     def recorded(self, root: Path) -> bool:
         """Whether its records reach its end; its weights may be gone, as in an archive."""
         return int(_last_record(self.folder(root) / RECORDED_EVALUATIONS).get("step", 0)) >= resolve(self).steps
-
-    def archived(self, root: Path) -> bool:
-        """Whether only its records are there, with nothing to continue from."""
-        return self.recorded(root) and not self.finished(root) and not (self.folder(root) / CHECKPOINTS).exists()
 
     def files(self, root: Path) -> list[Path]:
         """What it has left so far, in the order in which it may be copied: a checkpoint last, after its records."""

@@ -20,6 +20,7 @@ from skipper.types import Array
 
 EXPERIMENTS = "experiments.json"  # which items were asked for in an output folder, and at which scale
 FIGURES = "figures"
+ARCHIVE = "ARCHIVE"  # marks a folder of records and results without weights
 
 
 class Found(NamedTuple):
@@ -54,6 +55,11 @@ def remember(root: Path, name: str, scale: Scale) -> None:
     text = json.dumps({item: asdict(each) for item, each in known.items()}, indent=2) + "\n"
     root.mkdir(parents=True, exist_ok=True)
     write_atomically(root / EXPERIMENTS, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def is_archive(root: Path) -> bool:
+    """Whether a folder keeps results only."""
+    return (root / ARCHIVE).exists()
 
 
 def read_experiments(root: Path) -> dict[str, Scale]:

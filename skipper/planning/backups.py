@@ -7,9 +7,9 @@ say how long an edge is that begins with the step to this neighbour. Not in the 
 import numpy as np
 
 from skipper.runtime.jit import kernel
-from skipper.types import Array, Edges, LazyEdges
+from skipper.types import CURRENT, Array, Edges, LazyEdges
 
-NEIGHBOUR = 1.25  # steps: estimates of one step are shorter, all others longer
+NEIGHBOUR = 1.25  # steps, between estimates of one and of two
 NONE = -1
 
 
@@ -21,13 +21,13 @@ def back_up_edges(edges: Edges | LazyEdges, present: Array, sweeps: int) -> Edge
     """
     if sweeps == 0 or edges.action is None:
         return edges
-    # From terminal vertices leads no way.
-    distance = np.where(edges.terminal[:, :, None], np.inf, edges.distance)
-    discount = np.where(edges.terminal[:, :, None], 0.0, edges.discount)
+    # Edges from terminal vertices lead nowhere, and need not be estimated.
     neighbour = np.full((*present.shape, int(edges.action.max(initial=0)) + 1), NONE)  # (B, N, A)
-    _find_neighbours(distance, edges.action, present, neighbour)
+    _find_neighbours(edges.distance, edges.action, present & ~edges.terminal, neighbour)
+    distance, discount = edges.distance.copy(), edges.discount.copy()
     for _ in range(sweeps):
-        _back_up(distance, discount, edges.action, present, neighbour)
+        before = distance.copy(), discount.copy()
+        _back_up(*before, edges.action, present, neighbour, distance, discount)
     return edges._replace(distance=distance, discount=discount)
 
 
@@ -35,7 +35,8 @@ def back_up_edges(edges: Edges | LazyEdges, present: Array, sweeps: int) -> Edge
 def _find_neighbours(distance, action, present, neighbour):
     """Fill ``neighbour`` (B, N, A) with the nearest vertex that each action leads to in one step, if there is one."""
     for problem, source, target in np.ndindex(distance.shape):
-        if source == target or not (present[problem, source] and present[problem, target]):
+        # Edges into the current state are always pruned, and need not be estimated.
+        if target in (source, CURRENT) or not (present[problem, source] and present[problem, target]):
             continue
         steps, first = distance[problem, source, target], action[problem, source, target]
         known = neighbour[problem, source, first]
@@ -44,8 +45,8 @@ def _find_neighbours(distance, action, present, neighbour):
 
 
 @kernel
-def _back_up(distance, discount, action, present, neighbour):
-    """One sweep over all edges, in place."""
+def _back_up(distance, discount, action, present, neighbour, new_distance, new_discount):
+    """One sweep over all edges: fill the last two, (B, N, N) each, where edges become longer."""
     for problem, source, target in np.ndindex(distance.shape):
         if source == target or not (present[problem, source] and present[problem, target]):
             continue
@@ -54,6 +55,6 @@ def _back_up(distance, discount, action, present, neighbour):
             continue
         steps = distance[problem, source, over] + distance[problem, over, target]
         if steps > distance[problem, source, target]:
-            distance[problem, source, target] = steps
+            new_distance[problem, source, target] = steps
             both = discount[problem, source, over] * discount[problem, over, target]
-            discount[problem, source, target] = min(both, discount[problem, source, target])
+            new_discount[problem, source, target] = min(both, discount[problem, source, target])

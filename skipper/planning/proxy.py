@@ -17,6 +17,7 @@ class ProxyProblem(NamedTuple):
 
     vertices: Vertices
     edges: Edges
+    estimated: Array  # (B, N, N) distances as estimated, before backups
     trust: Array  # (B, N, N) factor of the revisit penalty on each edge, 1 where there is none
     kept: Array  # (B, N) bool, vertices that survived pruning
     status: Array  # (B, N, N) an EdgeStatus each
@@ -75,7 +76,7 @@ def solve(
     """
     # Make edges agree with the first step that they take; not in the paper.
     backups = 0 if "edges" in config.oracle_parts else config.edge_backups  # true edges need none
-    edges = back_up_edges(edges, vertices.present, backups)
+    estimated, edges = edges.distance, back_up_edges(edges, vertices.present, backups)
     # Prune vertices: k-medoids on min(D, D^T) (Alg. 1, "k-medoid pruning"; Alg. 2).
     kept = prune_vertices(vertices, edges, config)
     # Prune edges: long ones, and those that no plan needs (Alg. 1, "prune edges that are too far-fetched").
@@ -89,7 +90,7 @@ def solve(
     # Solve, and choose the vertex to go to (Alg. 1, "run value iteration ..., select the target checkpoint").
     values = value_iteration(weight * annotated.reward, weight * annotated.discount, config.sweeps)
     target = choose_target(values.action[:, CURRENT], usable[:, CURRENT], annotated.distance[:, CURRENT])
-    return ProxyProblem(vertices, annotated, trust, kept, status, values, target)
+    return ProxyProblem(vertices, annotated, estimated, trust, kept, status, values, target)
 
 
 def edge_factors(edges: Edges, action_factors: Array | None) -> Array:

@@ -154,6 +154,19 @@ def test_a_deluded_plan_is_called_so():
     assert sane["delusional_edge_error"] == 0.0
 
 
+def test_errors_are_those_of_the_estimates_before_backups():
+    oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_observations=True)
+    vertices, edges = problem_with_a_pocket(2.0)
+    action = np.zeros(edges.distance.shape, int)
+    edges.distance[0, 0, 2] = 1.0  # a neighbour on the way, from which the pocket is known to be out of reach
+    found = [
+        solve(vertices, edges._replace(action=action), replace(config, edge_backups=backups)) for backups in (0, 1)
+    ]
+    assert [problem.edges.distance[0, 0, 1] for problem in found] == [2.0, np.inf]
+    errors = [plan_truth(problem, oracle, config, 0.99)["delusional_edge_error"] for problem in found]
+    assert errors[0] == errors[1] > 0
+
+
 def test_errors_from_and_to_delusional_vertices_are_told_apart():
     oracle, config = LavaOracle(POCKET.world), PlanningConfig(match_observations=True)
     vertices, edges = problem_with_a_pocket(np.inf)

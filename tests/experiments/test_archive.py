@@ -35,8 +35,8 @@ def folders(tmp_path_factory):
 
 def test_it_holds_everything_but_weights(folders):
     _, target = folders
-    kinds = {path.suffix for path in target.rglob("*") if path.is_file()}
-    assert kinds == {".json", ".jsonl", ".md", ".html", ".csv", ".png", ".svg"}
+    kinds = {path.suffix or path.name for path in target.rglob("*") if path.is_file()}
+    assert kinds == {"ARCHIVE", ".json", ".jsonl", ".md", ".html", ".csv", ".png", ".svg"}
     assert all(work.recorded(target) for work in WORKS)
     assert not any(work.finished(target) for work in WORKS if work.needs is None)
 
@@ -87,11 +87,12 @@ def test_a_run_without_records_is_made_again(copy):
     assert missing(WORKS, copy) == [training]
 
 
-def test_nothing_is_trained_in_an_archive(copy, monkeypatch):
+@pytest.mark.parametrize("item", [ITEM.name, "fig-1-tasks"])
+def test_nothing_is_trained_in_an_archive(item, copy, monkeypatch):
     WORKS[-1].file(copy).unlink()
-    arguments = ["reproduce", ITEM.name, "--seeds", "2", "--steps", "4000", "--out", str(copy)]
+    arguments = ["reproduce", item, "--seeds", "2", "--steps", "4000", "--out", str(copy)]
     before = {path: path.read_bytes() for path in copy.rglob("*.jsonl")}
-    with pytest.raises(SystemExit, match="is an archive, whose runs have no weights"):
+    with pytest.raises(SystemExit, match="is an archive, in which nothing is trained"):
         run_command(monkeypatch, *arguments)
     assert {path: path.read_bytes() for path in copy.rglob("*.jsonl")} == before
 
@@ -136,6 +137,14 @@ def test_pictures_are_kept(tmp_path):
     (root / "figures" / "pictures-proxy.png").write_bytes(b"a picture")
     archive(root, folder)
     assert "figures/pictures-proxy.png" in (folder / item.name / "report.md").read_text()
+
+
+def test_an_item_at_another_scale_is_refused(copy, tmp_path):
+    remember(tmp_path / "other", ITEM.name, Scale(seeds=1))
+    before = (copy / "experiments.json").read_text()
+    with pytest.raises(ValueError, match="holds fig-50-tasks with other seeds, steps or preset"):
+        archive(tmp_path / "other", copy)
+    assert (copy / "experiments.json").read_text() == before
 
 
 def test_a_folder_of_something_else_is_refused(folders, tmp_path):

@@ -135,8 +135,7 @@ def check(config: RunConfig, spec: EnvironmentSpec) -> None:
 def about(config: RunConfig) -> dict[str, str]:
     """What readers of figures and pages should know of this agent."""
     assert isinstance(config, SkipperConfig)
-    penalty, backups = config.planning.edge_length_penalty, config.planning.edge_backups
-    told = {}
+    penalty, backups, told = config.planning.edge_length_penalty, config.planning.edge_backups, {}
     if penalty:
         told["edge_length_penalty"] = f"{penalty:g}; an edge of d steps counts {1 - penalty:g} to the power of d * d"
     if backups:
