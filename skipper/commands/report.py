@@ -21,7 +21,7 @@ class Report:
     """The output folder."""
     archive: Path | None = None
     """Write to this folder instead: records and results without weights, a report per item, and a list of all items.
-    The archive is itself an output folder, whose reports can be made again."""
+    The same command with the archive itself writes its reports again."""
 
     def run(self) -> None:
         """Write all files."""

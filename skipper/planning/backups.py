@@ -16,15 +16,16 @@ NONE = -1
 def back_up_edges(edges: Edges | LazyEdges, present: Array, sweeps: int) -> Edges | LazyEdges:
     """The edges between vertices ``present`` (B, N) after some sweeps; unchanged where their actions are not known.
 
-    An edge from i to j whose first action leads to the vertex k becomes as long as those from i to k and from k to j,
-    if that is longer, and its discount at most their product.
+    An edge from i to j whose first action leads to the vertex k becomes as long as the two edges over k together, if
+    that is longer, and its discount at most their product. Over a terminal vertex leads no edge.
     """
     if sweeps == 0 or edges.action is None:
         return edges
-    # Edges from terminal vertices lead nowhere, and need not be estimated.
+    # No way leads on from a terminal vertex, so that none leads over it.
+    distance = np.where(edges.terminal[:, :, None], np.inf, edges.distance)
+    discount = np.where(edges.terminal[:, :, None], 0.0, edges.discount)
     neighbour = np.full((*present.shape, int(edges.action.max(initial=0)) + 1), NONE)  # (B, N, A)
-    _find_neighbours(edges.distance, edges.action, present & ~edges.terminal, neighbour)
-    distance, discount = edges.distance.copy(), edges.discount.copy()
+    _find_neighbours(distance, edges.action, present, neighbour)
     for _ in range(sweeps):
         before = distance.copy(), discount.copy()
         _back_up(*before, edges.action, present, neighbour, distance, discount)

@@ -56,9 +56,9 @@ def test_edges_are_never_shortened():
     assert back_up_edges(edges, present(edges), sweeps=4).distance[0, 0, 3] == 11.0
 
 
-def test_terminal_vertices_say_nothing():
+def test_no_edge_leads_over_a_terminal_vertex():
     edges = corridor()._replace(terminal=np.array([[False, True, False, True]]))
-    assert back_up_edges(edges, present(edges), sweeps=1).distance[0, 0, 3] == 3.0
+    assert back_up_edges(edges, present(edges), sweeps=1).distance[0, 0].tolist() == [FAR, 1.0, 1.0, np.inf]
 
 
 def test_absent_vertices_and_unknown_actions_say_nothing():
@@ -111,7 +111,8 @@ def random_edges() -> tuple[Edges, np.ndarray]:
 
 def plain_backups(edges: Edges, here: np.ndarray, sweeps: int) -> tuple[np.ndarray, np.ndarray]:
     """The same in the plainest way."""
-    distance, discount = edges.distance.copy(), edges.discount.copy()
+    distance = np.where(edges.terminal[:, :, None], np.inf, edges.distance)
+    discount = np.where(edges.terminal[:, :, None], 0.0, edges.discount)
     for problem in range(len(distance)):
         vertices, action = np.flatnonzero(here[problem]), edges.action[problem]
         first: dict[tuple[int, int], int] = {}
