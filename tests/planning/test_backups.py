@@ -118,9 +118,7 @@ def plain_backups(edges: Edges, here: np.ndarray, sweeps: int) -> tuple[np.ndarr
         first: dict[tuple[int, int], int] = {}
         for i in vertices:
             for k in sorted(set(vertices) - {i, CURRENT}, key=lambda k: distance[problem, i, k]):
-                if distance[problem, i, k] <= NEIGHBOUR and not (
-                    edges.terminal[problem, k] or edges.terminal[problem, i]
-                ):
+                if distance[problem, i, k] <= NEIGHBOUR:
                     first.setdefault((i, action[i, k]), k)
         for _ in range(sweeps):
             before, worth = distance[problem].copy(), discount[problem].copy()
