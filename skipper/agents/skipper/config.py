@@ -135,9 +135,11 @@ def check(config: RunConfig, spec: EnvironmentSpec) -> None:
 def about(config: RunConfig) -> dict[str, str]:
     """What readers of figures and pages should know of this agent."""
     assert isinstance(config, SkipperConfig)
-    penalty, backups, told = config.planning.edge_length_penalty, config.planning.edge_backups, {}
-    if penalty:
+    planning, told = config.planning, dict[str, str]()
+    if planning.always_goal or "edges" in planning.oracle_parts:
+        return told  # no learned edges are planned with
+    if penalty := planning.edge_length_penalty:
         told["edge_length_penalty"] = f"{penalty:g}; an edge of d steps counts {1 - penalty:g} to the power of d * d"
-    if backups:
+    if backups := planning.edge_backups:
         told["edge_backups"] = f"{backups}; an edge is no shorter than its first step and the rest of the way"
     return told
