@@ -13,6 +13,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "docs/add_an_agent.md",
     "docs/benchmarks.md",
+    "docs/commands.md",
     "docs/concepts.md",
     "docs/faq.md",
     "docs/index.md",

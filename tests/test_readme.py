@@ -1,4 +1,4 @@
-"""The README's commands work, copied one after the other as they stand; long ones with a small budget."""
+"""The commands of the README and of the tour work, one after the other as they stand; long ones with a small budget."""
 
 import contextlib
 import glob
@@ -13,7 +13,7 @@ import pytest
 from skipper.cli import main
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
+README, TOUR = (ROOT / "README.md").read_text(), (ROOT / "docs/commands.md").read_text()
 # Lines that set up an environment, which the tests have. tests/test_wheel.py installs the package.
 SET_UP = ("python3 -m venv .venv", ". .venv/bin/activate", "pip install .", "make test")
 INSTEAD = {"make demo": "skipper demo"}  # what the target runs after setting up
@@ -26,16 +26,22 @@ SMALL = {
     "skipper ablate": "--episodes 1 --difficulties 0.35",
     "skipper compare": "--resamples 100",
 }
-LEAVES = ("demo/watch.html", "runs/first/weights.safetensors", "plan.html", "gallery.html", "one.json", "curves.png")
+# What the commands of each page leave behind.
+LEAVES = {
+    README: ("demo/watch.html", "runs/first/weights.safetensors", "plan.html", "gallery.html"),
+    TOUR: ("runs/first/weights.safetensors", "failures.html", "one.json", "curves.png", "skipper.bash"),
+}
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def commands() -> list[str]:
+def commands(page: str) -> list[str]:
     """The lines of all shell blocks, without comments."""
-    lines = [shlex.join(shlex.split(line, comments=True)) for block in blocks("sh") for line in block.splitlines()]
+    lines = [
+        shlex.join(shlex.split(line, comments=True)) for block in blocks(page, "sh") for line in block.splitlines()
+    ]
     return [line for line in lines if line]
 
 
@@ -70,22 +76,27 @@ def clone(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_all_blocks_are_commands_or_python():
-    assert len(re.findall(r"^```", README, re.MULTILINE)) == 2 * (len(blocks("sh")) + len(blocks("python")))
+@pytest.mark.parametrize("page", [README, TOUR], ids=["README", "tour"])
+def test_all_blocks_are_commands_or_python(page):
+    assert len(re.findall(r"^```", page, re.MULTILINE)) == 2 * (len(blocks(page, "sh")) + len(blocks(page, "python")))
+
+
+def test_targets_of_make_exist():
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert {line.split()[1] for line in commands() if line.startswith("make ")} <= set(targets)
+    assert {line.split()[1] for line in commands(README) if line.startswith("make ")} <= set(targets)
     assert "\t$(BIN)/skipper demo\n" in (ROOT / "Makefile").read_text()
-    assert set(SET_UP) | set(INSTEAD) <= set(commands())
+    assert set(SET_UP) | set(INSTEAD) <= set(commands(README))
 
 
-def test_commands_work_one_after_the_other(clone, monkeypatch, capsys):
+@pytest.mark.parametrize("page", [README, TOUR], ids=["README", "tour"])
+def test_commands_work_one_after_the_other(page, clone, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("skipper.viewer.gallery.MOST_TASKS", 6)
-    for line in commands():
+    for line in commands(page):
         if line not in SET_UP:
             run(INSTEAD.get(line, line))
-    assert [name for name in LEAVES if not (clone / name).stat().st_size] == []
-    assert "probability of improvement 1.000" in capsys.readouterr().out
+    assert [name for name in LEAVES[page] if not (clone / name).stat().st_size] == []
+    assert page == README or "probability of improvement 1.000" in capsys.readouterr().out
 
 
 def test_a_command_that_fails_is_noticed(clone):
@@ -95,7 +106,7 @@ def test_a_command_that_fails_is_noticed(clone):
 
 def test_python_works(clone):
     names: dict = {}
-    for block in blocks("python"):
+    for block in blocks(README, "python"):
         exec(block, names)
     assert names["action"] in range(4)
     assert len(names["plan"].kept) == 1

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from skipper.agents.optimizer import Block, Optimizer, contiguous_blocks
-from skipper.config import EstimatorRunConfig, LearningConfig
+from skipper.config import EstimatorRunConfig, LearningConfig, RunConfig
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.all_pairs import Pairs
 from skipper.replay.episodes import Episode, EpisodeBuilder
 from skipper.replay.prioritized import PrioritizedSampler, Samples
+from skipper.replay.sequences import Sequences
 from skipper.replay.store import NO_TASK, EpisodeStore
 from skipper.replay.windows import Transitions
 from skipper.runtime.hashing import content_hashes
@@ -128,7 +129,7 @@ def _with_part(mine: dict[str, Any], part: str, other: dict[str, Any]) -> dict[s
 class SymmetricImages:
     """Data augmentation: experience in symmetric images of its tasks, which are tasks as well. Not in the paper."""
 
-    def __init__(self, config: EstimatorRunConfig, spec: EnvironmentSpec) -> None:
+    def __init__(self, config: RunConfig, spec: EnvironmentSpec) -> None:
         if spec.symmetries is None:
             raise ValueError("symmetries needs an environment that offers its symmetries; this one does not")
         self._seed, self._symmetries = config.seed, spec.symmetries
@@ -159,6 +160,16 @@ class SymmetricImages:
         states = ("observation", "next_observation", "target")
         images = {name: self._symmetries.images(getattr(samples, name), which) for name in states}
         return samples._replace(action=self._symmetries.actions[which, samples.action], **images)
+
+    def of_sequences(self, sequences: Sequences, rng: np.random.Generator) -> Sequences:
+        """Each sequence in a random image."""
+        B, T = sequences.action.shape  # noqa: N806
+        which = self._draw(B, rng)
+        states = sequences.observation.reshape(B * T, *sequences.observation.shape[2:])
+        return sequences._replace(
+            observation=self._symmetries.images(states, which.repeat(T)).reshape(sequences.observation.shape),
+            action=self._symmetries.actions[which[:, None], sequences.action],
+        )
 
     def of_contexts(self, states: tuple[Array, Array], rng: np.random.Generator) -> tuple[Array, Array]:
         """Each pair of states of an episode in a random image."""

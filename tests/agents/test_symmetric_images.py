@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skipper.agents.director.agent import DirectorAgent
 from skipper.agents.learning_core import SymmetricImages
 from skipper.agents.modelfree.agent import ModelFreeAgent
 from skipper.agents.skipper.agent import SkipperAgent
-from skipper.agents.skipper.config import SkipperConfig
 from skipper.envs.lava.family import environment_spec
 from skipper.envs.lava.tasks import training_tasks
 from skipper.envs.lava.vector_env import LavaVectorEnv
@@ -25,12 +25,13 @@ CONFIG = replace(
     replay=HindsightConfig(capacity=2_000, other_episodes=0.2),
     learning=replace(DEBUG.learning, symmetries=True, target_update_every=400),
 )
+DIRECTOR = configure("debug", "director")
 SPEC = environment_spec(CONFIG.world)
 
 
-def with_experience(config: SkipperConfig) -> SkipperAgent:
-    """With a few hundred steps of random walks in its store."""
-    agent = SkipperAgent(config, SPEC)
+def with_experience(config, kind: type = SkipperAgent):
+    """An agent with a few hundred steps of random walks in its store."""
+    agent = kind(config, SPEC)
     tasks = training_tasks(config.world, config.tasks, config.seed)
     loop = Loop(agent, LavaVectorEnv(4, tasks=tasks), replace(config.learning, learning_starts=10**9), seed=0)
     while loop.step < 1_000:
@@ -120,7 +121,27 @@ def test_windows_are_shown_in_one_image_of_each_task(with_all_pairs):
     assert (images._of_tasks(plain.task, 4) != which).any()
 
 
-@pytest.mark.parametrize(("kind", "config"), [(SkipperAgent, CONFIG), (ModelFreeAgent, configure("fast", "modelfree"))])
+def test_sequences_are_shown_in_one_random_image_each():
+    plain = with_experience(DIRECTOR, DirectorAgent)._sampler.sample(64, np.random.default_rng(0))
+    B, T = plain.action.shape  # noqa: N806
+    shown = SymmetricImages(CONFIG, SPEC).of_sequences(plain, np.random.default_rng(1))
+    changed = (shown.observation != plain.observation).any((2, 3, 4))  # (B, T)
+    assert 0.5 < changed[:, 0].mean() < 1.0
+    scenery = SPEC.scene.scenery(shown.observation.reshape(-1, *SPEC.shape)).reshape(B, T, -1)
+    assert (scenery == scenery[:, :1]).all()
+    before, after = (shown.observation[:, part].reshape(-1, *SPEC.shape) for part in (slice(None, -1), slice(1, None)))
+    assert_moves_are_true(before, shown.action[:, 1:].ravel(), after)
+    np.testing.assert_array_equal(shown.reward, plain.reward)
+
+
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        (SkipperAgent, CONFIG),
+        (ModelFreeAgent, configure("fast", "modelfree")),
+        (DirectorAgent, replace(DIRECTOR, learning=replace(DIRECTOR.learning, symmetries=True))),
+    ],
+)
 def test_an_environment_without_symmetries_is_refused(kind, config):
     with pytest.raises(ValueError, match="offers its symmetries"):
         kind(config, SPEC._replace(symmetries=None))

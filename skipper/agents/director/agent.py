@@ -11,7 +11,7 @@ from skipper.agents.director.network import DirectorNetwork
 from skipper.agents.director.policy import DirectorActor, DirectorPolicy
 from skipper.agents.director.update import DirectorUpdater
 from skipper.agents.director.world_model import to_tensors
-from skipper.agents.learning_core import module_state, named_rng
+from skipper.agents.learning_core import SymmetricImages, module_state, named_rng
 from skipper.nets.layers import seeded_initialisation
 from skipper.replay.episodes import EpisodeBuilder
 from skipper.replay.sequences import SequenceSampler
@@ -33,6 +33,7 @@ class DirectorAgent:
         self.store = EpisodeStore(config.replay.capacity, spec.shape, spec.state_key)
         self._building = EpisodeBuilder(config.environments, spec.longest, spec.shape)
         self._sampler = SequenceSampler(self.store, config.replay.sequence_length)
+        self._images = SymmetricImages(config, spec) if config.learning.symmetries else None
         self._sample_rng = named_rng(config.seed, "sample")
         self._act_noise = UniformNoise(named_rng(config.seed, "act"), config.device)
         self.counts = {"steps": 0, "stored_states": 0, "dropped_episodes": 0, "dropped_states": 0}
@@ -71,6 +72,7 @@ class DirectorAgent:
     def learn(self) -> dict[str, float]:
         """One update of the world model, the goal autoencoder, the worker and the manager."""
         drawn = self._sampler.sample(self.config.learning.batch_size, self._sample_rng)
+        drawn = self._images.of_sequences(drawn, self._sample_rng) if self._images else drawn
         batch = to_tensors(drawn, self.spec, self.config.device)
         metrics = {name: float(value) for name, value in self._updater.update(batch).items()}
         # Where the world model takes the agent to be, as long as the environment can say where it is.

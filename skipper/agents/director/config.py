@@ -150,6 +150,8 @@ class DirectorLearningConfig(ScheduleConfig):
     """Largest norm of all gradients of a network."""
     weight_decay: float = 1e-2
     """Share of the learning rate by which weights shrink at every update."""
+    symmetries: bool = False
+    """Show every sequence in one of its symmetric images, where the environment offers them. Not in the paper."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
