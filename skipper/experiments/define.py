@@ -21,7 +21,7 @@ from skipper.training.settings import configure
 from skipper.training.state_file import DamagedFileError
 
 FIRST_SEED = 33  # of training; earlier reporting seeds were looked at while the presets were made
-FRESH_SEED = 41  # of Skipper, whose planning changed after its runs with earlier seeds were looked at
+FRESH_SEED = 41  # of Skipper and Director, whose presets changed after runs with earlier seeds were looked at
 EVALUATION_SEED = 30
 DEFAULT_ROOT = Path("runs/paper")
 RUNS, EVALUATIONS, LOGS = "runs", "evaluations", "logs"  # folders of an output folder
@@ -201,7 +201,7 @@ class Scale:
 
 def seeds_of(agent: str, item: Item, scale: Scale) -> range:
     """The training seeds of an agent in an item."""
-    usual = FRESH_SEED if agent in SKIPPERS else FIRST_SEED
+    usual = FRESH_SEED if agent in (*SKIPPERS, "director") else FIRST_SEED
     first = usual if scale.first_seed is None else scale.first_seed
     return range(first, first + (scale.seeds or item.seeds))
 

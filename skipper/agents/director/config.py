@@ -210,9 +210,11 @@ ADDED: Table = {
             "policy_layers": 2,
             "policy_units": 128,
             "slow_critic_every": 10,
+            "worker_extrinsic": 2.0,
             "endless_intrinsic": True,
         },
-        "learning": {"steps_per_update": 24.0, "learning_rate": 1e-3, "learning_starts": 5_000},
+        # Many random steps first: a model of its own first habits does not know the rest of the world.
+        "learning": {"steps_per_update": 24.0, "learning_rate": 1e-3, "learning_starts": 60_000},
         "replay": {"capacity": 500_000},
     },
     "debug": {
