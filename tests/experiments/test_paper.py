@@ -40,7 +40,7 @@ def test_every_item_resolves_with_every_preset(name, preset):
     assert len({work.name for work in works}) == len(works)
     for work in works:
         config = resolve(work if isinstance(work, Training) else work.training)
-        first = FRESH_SEED if config.agent.startswith("skipper") else FIRST_SEED
+        first = FRESH_SEED if config.agent.startswith(("skipper", "director")) else FIRST_SEED
         assert (config.seed, config.threads, config.preset) == (first, 1, preset)
         assert config.evaluation.keep_weights
 

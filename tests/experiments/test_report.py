@@ -57,8 +57,8 @@ def test_the_csv_has_a_row_per_seed_and_set(folder):
     assert len(fifty) == 5 * 2 * 5
     assert {row["series"] for row in fifty} == set(RATES)
     seeds = {agent: {row["seed"] for row in fifty if row["series"] == agent} for agent in RATES}
-    assert seeds["leap"] == seeds["modelfree"] == seeds["director"] == {"33", "34"}
-    assert seeds["skipper-once"] == seeds["skipper-regen"] == {"41", "42"}  # fresh since its planning changed
+    assert seeds["leap"] == seeds["modelfree"] == {"33", "34"}
+    assert seeds["skipper-once"] == seeds["skipper-regen"] == seeds["director"] == {"41", "42"}  # presets changed
     assert all(0 <= float(row["low"]) <= float(row["success"]) <= float(row["high"]) <= 1 for row in rows)
 
 
