@@ -58,7 +58,7 @@ class NetworkConfig:
     partial_width: int = 128
     """Width of the partial state sigma(s)."""
     spatial_abstraction: bool = True
-    """False replaces the selector by one linear layer on the whole state (an ablation)."""
+    """Look at a few local fields of the state; otherwise one linear layer sees all of it (an ablation)."""
     contrast_start: bool = False
     """Start with heads on the difference of source and target: what all states of a scene share cancels out. Not in the
     paper; no effect on an agent without targets."""
@@ -115,9 +115,9 @@ class PlanningConfig:
     checkpoints: int = 30
     """Checkpoints to imagine for a proxy problem, besides the current state and the goal."""
     max_vertices: int = 12
-    """Vertices that pruning keeps, current state and goal included."""
+    """Vertices that pruning keeps (with prune_vertices), current state and goal included."""
     prune_vertices: bool = True
-    """False keeps all vertices (an ablation; set checkpoints to the number of vertices wanted)."""
+    """Keep only max_vertices; otherwise all (an ablation; set checkpoints to the number of vertices wanted)."""
     cluster_current_state: bool = False
     """Cluster the current state too, as a fixed medoid like the goal (authors' code). In the paper only the goal is
     fixed. The current state is a vertex either way, and one of max_vertices."""
@@ -254,7 +254,7 @@ class ReplayConfig(StoreConfig):
     """Prioritized experience replay (paper, App. "Training")."""
 
     prioritized: bool = True
-    """False samples uniformly."""
+    """Sample by the last losses of the samples; otherwise uniformly."""
     alpha: float = 0.6
     """Exponent of the losses that serve as priorities."""
     beta: float = 0.4

@@ -96,7 +96,7 @@ _SKIPPER = AgentKind(
     as_variant,
     check,
     about,
-    main=("checkpoints", "max_vertices", "replan", "training_targets", "delusion_scale", *_AIDS),
+    main=("checkpoints", "edge_backups", "replan", "training_targets", "delusion_scale", *_AIDS),
 )
 KINDS: dict[str, AgentKind] = {
     "modelfree": AgentKind(

@@ -97,7 +97,7 @@ class Evaluate:
     checkpoints: int | None = None
     """Checkpoints that Skipper imagines for a plan; by default as the run has it."""
     max_vertices: int | None = None
-    """Vertices that Skipper's pruning keeps; by default as the run has it."""
+    """Vertices that Skipper's pruning keeps (needs --prune-vertices True); by default as the run has it."""
     prune_vertices: bool | None = None
     """Whether Skipper prunes vertices; by default as the run has it."""
     edge_backups: int | None = None
@@ -123,7 +123,7 @@ class Evaluate:
     """Print one JSON object instead of the table: what was played, and for every evaluation set the results with one
     letter per task: s success, d death, t timeout."""
     out: Path | None = None
-    """Write the JSON object to this file instead of printing it."""
+    """With --json: write the object to this file instead of printing it."""
     world: WorldOptions = field(default_factory=default_world)
 
     def run(self) -> None:

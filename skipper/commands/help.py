@@ -102,8 +102,10 @@ def _option(name: str, hint: Any, about: str, value: Any) -> Option:
     if _POSITIONAL in marks:
         return Option(name, word if value in (MISSING, tyro.MISSING) else f"[{word}]", about, "", True)
     option = f"--{name.replace('_', '-')}"
+    if inner is bool and value is True:
+        return Option(name, option.replace("--", "--no-", 1), f"Turn this off: {about}", "", False)
     if inner is bool:
-        return Option(name, option.replace("--", "--no-", 1) if value is True else option, about, "", False)
+        return Option(name, option, about, "", False)
     names = ", ".join([option, *((given and given.aliases) or ())])
     return Option(name, f"{names} {word}", about, _default(value), False)
 

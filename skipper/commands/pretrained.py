@@ -16,8 +16,8 @@ from skipper.training.run_folder import weights_file
 class Pretrained:
     """List the trained agents that come with the package, with the main facts of their cards.
 
-    Their names stand for run folders in all commands, and in skipper.load(NAME). The table shows shares of 400 unseen
-    tasks of each difficulty that an agent solves as it is.
+    Use their names in place of a run folder in any command that plays an agent, and in skipper.load(NAME). The table
+    shows the share of 400 unseen tasks of each difficulty that an agent solves as it is.
 
     Examples: skipper pretrained
               skipper watch skipper-regen-50 --task 7 --out plan.html

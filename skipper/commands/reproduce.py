@@ -47,7 +47,7 @@ class Reproduce:
     seeds: int | None = None
     """Training seeds of every agent. The paper has 20; by default 5."""
     first_seed: int | None = None
-    """The first training seed of all agents; by default, for each agent, one that was not looked at in its making."""
+    """The first training seed of all agents; by default, for each agent, one not used to develop it."""
     steps: int | None = None
     """Environment steps of every training run; by default those of the preset."""
     preset: str | None = None

@@ -21,8 +21,8 @@ MAIN = ("out", "agent", "env", "preset", "seed", "steps", "tasks", "size", "thre
 class Train:
     """Train an agent; the same command continues a run that was interrupted.
 
-    Presets: "fast", the default, trains Skipper in about a quarter of an hour or less (8 minutes on two recent cores);
-    "paper" follows the paper to the number; "debug" takes seconds, to see that everything runs.
+    Presets: "fast", the default, trains Skipper in 8 minutes on two recent cores; "paper" follows the paper to the
+    letter; "debug" takes seconds, to see that everything runs.
 
     Examples: skipper train --out runs/first
               skipper train --agent modelfree --seed 1 --out runs/second
