@@ -13,7 +13,14 @@ from skipper.viewer.record import to_html
 RUN = Path("skipper/pretrained/skipper-regen-50")
 DOCS = Path("docs")
 # As the paper plans: 30 checkpoints, 12 vertices kept, a plan until its target is reached.
-PAPER = {"checkpoints": 30, "max_vertices": 12, "prune_vertices": True, "replan": "trigger", "revisit_penalty": 0.0}
+PAPER = {
+    "checkpoints": 30,
+    "max_vertices": 12,
+    "prune_vertices": True,
+    "replan": "trigger",
+    "edge_backups": 0,
+    "revisit_penalty": 0.0,
+}
 # Difficulty and number of the task of each live page, by how its episode ends.
 EPISODES = {"success": ("0.45", 6), "death": ("0.55", 24)}
 

@@ -130,14 +130,14 @@ class PlanningConfig:
     timeout: int = 8
     """Steps after which the agent gives up a target that it has not reached."""
     regenerate: bool = True
-    """Imagine new checkpoints for every plan (skipper-regen); False keeps those of the episode's first plan
-    (skipper-once)."""
+    """Imagine new checkpoints for every plan (skipper-regen); otherwise keep those of the episode's first
+    plan (skipper-once)."""
     replan: Replan = "trigger"
     """When to plan again: on a "trigger", which is a checkpoint reached or a timeout, as in the paper, or at every
     "step", as the authors' code does when it regenerates."""
     replan_after_exploring: bool = True
-    """Take random actions without planning, and plan again after each (authors' code). False plans and follows the
-    plan as if no action had been random."""
+    """Take random actions without planning, and plan again after each (authors' code); otherwise plan and follow
+    the plan as if no action had been random."""
     edge_length_penalty: float = 0.0
     """Discount long edges: an edge of d steps counts (1 - edge_length_penalty) ** (d * d). Long edges are wrong more
     often, so paths over near vertices should win. Not in the paper."""

@@ -102,8 +102,8 @@ def _option(name: str, hint: Any, about: str, value: Any) -> Option:
     if _POSITIONAL in marks:
         return Option(name, word if value in (MISSING, tyro.MISSING) else f"[{word}]", about, "", True)
     option = f"--{name.replace('_', '-')}"
-    if inner is bool and value is True:
-        return Option(name, option.replace("--", "--no-", 1), f"Turn this off: {about}", "", False)
+    if inner is bool and value is True:  # the switch does the opposite of what the field says
+        return Option(name, option.replace("--", "--no-", 1), about, "on by default; this turns it off", False)
     if inner is bool:
         return Option(name, option, about, "", False)
     names = ", ".join([option, *((given and given.aliases) or ())])

@@ -206,6 +206,8 @@ def train(
     spec = family.spec(config.world, tasks)
     used, notes = supported(config, spec)
     notes += [note for note in (family.how_stepped(config.world, tasks), family.caveat()) if note]
+    if config.steps <= config.learning.learning_starts:
+        notes.append(f"nothing will be learned: learning starts after {config.learning.learning_starts:,} steps")
     display = display or Silence()
     listen = stop is None
     stop = stop or Stop()

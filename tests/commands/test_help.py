@@ -49,6 +49,13 @@ def parsed_options(arguments: str, capsys) -> set[str]:
     return options(capsys.readouterr().out)
 
 
+def test_switches_say_which_way_they_turn(monkeypatch, capsys):
+    text = " ".join(page("train --help-all", monkeypatch, capsys).split())
+    assert "--no-linear-scores Score local fields" in text
+    assert "no effect without spatial_abstraction. (on by default; this turns it off)" in text
+    assert re.search(r"--keep-weights Keep [^-]*(?<!off\)) ", text)
+
+
 @pytest.mark.parametrize(
     "command", ["", *COMMANDS, *BENCHMARKS, "train --help-all", "train --env minigrid:MiniGrid-FourRooms-v0"]
 )

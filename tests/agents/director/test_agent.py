@@ -74,6 +74,20 @@ def test_an_update_changes_everything_and_reports_it():
     assert all(np.isfinite(value) for value in metrics.values())
 
 
+def test_updates_see_symmetric_images(monkeypatch):
+    seen = []
+    monkeypatch.setattr("skipper.agents.director.agent.to_tensors", lambda drawn, *_: seen.append(drawn) or drawn)
+    agent = make_loop(learning={"symmetries": True, "learning_starts": 10**9}).learner
+    monkeypatch.setattr(agent._updater, "update", lambda _: {})
+    known = {scenery.tobytes() for scenery in SPEC.scene.scenery(TASKS.observe(np.arange(4), TASKS.table.start))}
+    loop = Loop(agent, LavaVectorEnv(agent.config.environments, tasks=TASKS), agent.config.learning, seed=0)
+    run(loop, 400)
+    for _ in range(20):
+        agent.learn()
+    scenes = SPEC.scene.scenery(np.concatenate([drawn.observation[:, 0] for drawn in seen]))
+    assert 0.5 < np.mean([scene.tobytes() not in known for scene in scenes]) < 1.0
+
+
 def test_policies_and_goals_do_not_train_the_world_model():
     loop = make_loop()
     agent = loop.learner
