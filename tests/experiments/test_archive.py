@@ -61,7 +61,8 @@ def test_the_index_says_what_was_not_run(folders):
     lines = (folders[1] / "README.md").read_text().splitlines()
     rows = {line.split(" | ")[0].strip("| "): line for line in lines if line.startswith("| ")}
     assert set(ITEMS) < set(rows)
-    assert f"| [18 of 18]({ITEM.name}/report.md) | fast, 41 to 42 (skipper-once, skipper-regen)" in rows[ITEM.name]
+    agents = "skipper-once, skipper-regen, director"
+    assert f"| [18 of 18]({ITEM.name}/report.md) | fast, 41 to 42 ({agents})" in rows[ITEM.name]
     assert "0 of 18" in rows["fig-slip"]
     assert rows["fig-1-tasks"].endswith("| not run |  |")
 

@@ -27,7 +27,7 @@ def test_the_page_is_executed_as_written(pond, tmp_path, monkeypatch):
     assert len(BLOCKS[0].split("class Pond")[1].strip().splitlines()) <= 36
     monkeypatch.chdir(tmp_path)
     exec(BLOCKS[1], {"__name__": "pond"})
-    assert (tmp_path / "runs" / "pond" / "evaluations.jsonl").read_text()
+    assert (tmp_path / "runs" / "pond-debug" / "evaluations.jsonl").read_text()
 
 
 def test_it_is_asked_for_everything(pond):
