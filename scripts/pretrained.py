@@ -5,12 +5,14 @@ Run from the root: python scripts/pretrained.py NAME RUN --intro TEXT --fact KEY
 
 import argparse
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 from skipper.training.load import as_variant
 from skipper.training.pretrained import CARD, PRETRAINED
-from skipper.training.run_folder import RunFolder, read_config, read_weights, weights_identity
+from skipper.training.recorder import EVALUATIONS
+from skipper.training.run_folder import CONFIG, RunFolder, read_config, read_weights, weights_identity
 
 
 def copy_agent(run: Path, name: str) -> None:
@@ -19,7 +21,7 @@ def copy_agent(run: Path, name: str) -> None:
     if not name.startswith(f"{config.agent}-"):
         config = as_variant(config, name.rsplit("-", 1)[0])
     config = replace(config, evaluation=replace(config.evaluation, keep_weights=False))
-    for old in ("config.json", "weights.safetensors"):
+    for old in (CONFIG, "weights.safetensors", EVALUATIONS):
         (out / old).unlink(missing_ok=True)
     card = (out / CARD).read_text() if (out / CARD).exists() else ""
     (out / CARD).unlink(missing_ok=True)
@@ -27,6 +29,8 @@ def copy_agent(run: Path, name: str) -> None:
         folder.save_weights(weights_identity(run).step, read_weights(run))
     (out / "checkpoints").rmdir()
     (out / ".lock").unlink(missing_ok=True)
+    if config.agent == read_config(run).agent:  # variants have no curves of their own
+        shutil.copyfile(run / EVALUATIONS, out / EVALUATIONS)
     (out / CARD).write_text(card)
 
 
