@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from skipper.agents.director.adaptive import AdaptiveScale, MovingMoments
 from skipper.agents.director.config import BehaviourConfig
-from skipper.agents.director.layers import mlp, mode_one_hot, sample_one_hot, symexp, symlog
+from skipper.agents.director.layers import few_class_softmax, mlp, mode_one_hot, sample_one_hot, symexp, symlog
 from skipper.agents.director.trajectories import lambda_returns
 
 ENTROPY_SCALES = (1e-5, 1e2)
@@ -39,7 +39,7 @@ class Actor(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(..., D) to probabilities (..., n, C)."""
-        probabilities = self.network(inputs).unflatten(-1, self.shape).softmax(-1)
+        probabilities = few_class_softmax(self.network(inputs).unflatten(-1, self.shape))
         return (1 - self._mix) * probabilities + self._mix / self.shape[1]
 
     def sample(self, inputs: Tensor, uniform: Tensor) -> Tensor:

@@ -7,14 +7,20 @@ from torch import Tensor, nn
 
 from skipper.agents.director.adaptive import AdaptiveScale
 from skipper.agents.director.config import GoalConfig
-from skipper.agents.director.layers import mlp, sample_one_hot, straight_through
+from skipper.agents.director.layers import (
+    few_class_log_softmax,
+    few_class_softmax,
+    mlp,
+    sample_one_hot,
+    straight_through,
+)
 
 KL_SCALES = (1e-5, 1.0)
 
 
 def kl_from_uniform(logits: Tensor) -> Tensor:
     """(...,) divergence of codes (..., S, C) from uniform ones, summed over the codes."""
-    log_p = logits.log_softmax(-1)
+    log_p = few_class_log_softmax(logits)
     return (log_p.exp() * (log_p + log(logits.shape[-1]))).sum((-2, -1))
 
 
@@ -40,7 +46,7 @@ class GoalAutoencoder(nn.Module):
     def forward(self, deter: Tensor, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss on states (B, D), with random numbers (B, S); and metrics."""
         logits = self.logits(deter)
-        probabilities = logits.softmax(-1)
+        probabilities = few_class_softmax(logits)
         codes = straight_through(sample_one_hot(probabilities.detach(), uniform), probabilities)
         error = (self.goal(codes) - deter).square().sum(-1).mean()
         kl = kl_from_uniform(logits).mean()
@@ -50,5 +56,5 @@ class GoalAutoencoder(nn.Module):
     @torch.no_grad()
     def novelty(self, deter: Tensor, uniform: Tensor) -> Tensor:
         """(...,) mean squared errors of states (..., D): what is not yet known cannot be reconstructed."""
-        codes = sample_one_hot(self.logits(deter).softmax(-1), uniform)
+        codes = sample_one_hot(few_class_softmax(self.logits(deter)), uniform)
         return (self.goal(codes) - deter).square().mean(-1)

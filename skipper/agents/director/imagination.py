@@ -16,6 +16,7 @@ class Rollout(NamedTuple):
     """H imagined steps from B states."""
 
     state: State  # (H + 1, B, ...)
+    features: Tensor  # (H + 1, B, F) of these states
     skill: Tensor  # (H + 1, B, S, C) one-hot
     goal: Tensor  # (H + 1, B, D)
     action: Tensor  # (H + 1, B, 1, A) one-hot
@@ -34,20 +35,22 @@ def imagine(
     skill_uniform, action_uniform, state_uniform = uniform.split(network.random_numbers, -1)
     state, steps = start, []
     for t in range(config.horizon + 1):
+        features = state.features
         # The manager chooses every few steps, the worker always.
         if t % config.skill_duration == 0:
-            skill = network.manager.sample(state.features, skill_uniform[t])
+            skill = network.manager.sample(features, skill_uniform[t])
             goal = network.goals.goal(skill)
-        action = network.worker.sample(torch.cat([state.features, goal], -1), action_uniform[t])
+        action = network.worker.sample(torch.cat([features, goal], -1), action_uniform[t])
         steps.append((*state, skill, goal, action))
         # The world model predicts what follows.
         if t < config.horizon:
             state = model.dynamics.imagine(state, action.flatten(-2), state_uniform[t])
     deter, stoch, skill, goal, action = (torch.stack(column) for column in zip(*steps, strict=True))
     states = State(deter, stoch)
-    continuation = model.predict_continuation(states.features)
+    features = states.features
+    continuation = model.predict_continuation(features)
     continuation[0] = 1 - terminal
-    return Rollout(states, skill, goal, action, continuation)
+    return Rollout(states, features, skill, goal, action, continuation)
 
 
 @torch.no_grad()
@@ -56,7 +59,7 @@ def rewards(network: DirectorNetwork, rollout: Rollout, config: BehaviourConfig,
     arrived = rollout.state.deter[1:]
     goal = rollout.goal[1:] if config.goal_reward == "arrival" else rollout.goal[:-1]
     return {
-        "extrinsic": network.world_model.predict_reward(rollout.state.features[1:]),
+        "extrinsic": network.world_model.predict_reward(rollout.features[1:]),
         "exploration": network.goals.novelty(arrived, uniform),
         "goal": trajectories.max_cosine(goal, arrived),
     }
@@ -70,7 +73,7 @@ def worker_trajectory(rollout: Rollout, found: dict[str, Tensor], config: Behavi
 
     goal, continuation = trajectories.hold_first(pieces(rollout.goal)), pieces(rollout.continuation)
     return Trajectory(
-        inputs=torch.cat([pieces(rollout.state.features), goal], -1),
+        inputs=torch.cat([pieces(rollout.features), goal], -1),
         action=pieces(rollout.action),
         rewards={name: trajectories.split_rewards(each, config.skill_duration) for name, each in found.items()},
         continuation=continuation,
@@ -83,7 +86,7 @@ def manager_trajectory(rollout: Rollout, found: dict[str, Tensor], config: Behav
     duration = config.skill_duration
     continuation = trajectories.abstract_continuation(rollout.continuation, duration)
     return Trajectory(
-        inputs=rollout.state.features[::duration],
+        inputs=rollout.features[::duration],
         action=rollout.skill[::duration],
         rewards={
             name: trajectories.abstract_rewards(each, rollout.continuation, duration, config.manager_reward)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from skipper.agents.director.config import WorldModelConfig
-from skipper.agents.director.layers import NORM_EPSILON, Dense, output_layer
+from skipper.agents.director.layers import NORM_EPSILON, Dense, few_class_log_softmax, output_layer
 from skipper.types import EnvironmentSpec, Palette
 
 PIXELS = 64  # side of a picture
@@ -191,7 +191,7 @@ class CellDecoder(nn.Module):
     def loss(self, features: Tensor, classes: Tensor) -> Tensor:
         """(N,) cross-entropies of ``classes`` (N, W, H)."""
         logits, target = self(features), classes.flatten(1)
-        losses = functional.cross_entropy(logits.transpose(1, 2), target, reduction="none")  # (N, S)
+        losses = -few_class_log_softmax(logits).gather(-1, target[..., None])[..., 0]  # (N, S)
         if self._agent_weight != 1.0:
             losses = torch.where(target == self._palette.agent, self._agent_weight * losses, losses)
         return losses.sum(1)
@@ -202,4 +202,4 @@ class CellDecoder(nn.Module):
 
     def agent_cell(self, features: Tensor) -> Tensor:
         """(N,) cells that are most likely the agent's."""
-        return self(features).log_softmax(-1)[..., self._palette.agent].argmax(-1)
+        return few_class_log_softmax(self(features))[..., self._palette.agent].argmax(-1)

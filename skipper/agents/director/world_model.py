@@ -16,6 +16,7 @@ from skipper.agents.director.layers import (
     NORM_EPSILON,
     Dense,
     balanced_kl,
+    few_class_softmax,
     mlp,
     mode_one_hot,
     output_layer,
@@ -155,7 +156,7 @@ class RecurrentModel(nn.Module):
 
 def _sampled(logits: Tensor, uniform: Tensor) -> Tensor:
     """(B, S * C) a sample of logits (B, S, C), with straight-through gradients."""
-    probabilities = logits.softmax(-1)
+    probabilities = few_class_softmax(logits)
     return straight_through(sample_one_hot(probabilities.detach(), uniform), probabilities).flatten(-2)
 
 

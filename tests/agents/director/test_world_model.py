@@ -6,6 +6,8 @@ from skipper.agents.director.layers import (
     Dense,
     balanced_kl,
     categorical_kl,
+    few_class_log_softmax,
+    few_class_softmax,
     mlp,
     mode_one_hot,
     sample_one_hot,
@@ -95,6 +97,16 @@ def test_samples_have_the_given_probabilities():
     assert rounded.tolist() == [0, 1]
 
 
+def test_softmax_of_few_classes_is_that_of_pytorch():
+    logits = torch.tensor([[[0.2, -0.5, 1.0], [90.0, 0.0, -90.0]]], requires_grad=True)
+    direction = torch.tensor([1.0, 2.0, -1.0])
+    for ours, twin in ((few_class_softmax, torch.softmax), (few_class_log_softmax, torch.log_softmax)):
+        found, wanted = ours(logits), twin(logits, -1)
+        torch.testing.assert_close(found, wanted)
+        gradients = [torch.autograd.grad((each * direction).sum(), logits)[0] for each in (found, wanted)]
+        torch.testing.assert_close(*gradients)
+
+
 def test_straight_through_gradients_are_those_of_the_probabilities():
     logits = torch.tensor([0.2, -0.5, 1.0], requires_grad=True)
     direction = torch.tensor([1.0, 2.0, -1.0])
@@ -110,12 +122,14 @@ def test_prior_and_posterior_get_their_shares_of_the_divergence():
     posterior = torch.tensor([[0.3, -0.2, 0.9]], requires_grad=True)
     prior = torch.tensor([[-0.4, 0.1, 0.2]], requires_grad=True)
     balanced = torch.autograd.grad(balanced_kl(posterior, prior, 0.8).sum(), (posterior, prior))
-    whole = torch.autograd.grad(categorical_kl(posterior, prior).sum(), (posterior, prior))
+    divergence = categorical_kl(few_class_log_softmax(posterior), few_class_log_softmax(prior))
+    whole = torch.autograd.grad(divergence.sum(), (posterior, prior))
     torch.testing.assert_close(balanced[0], 0.2 * whole[0])
     torch.testing.assert_close(balanced[1], 0.8 * whole[1])
     # Finite differences of the whole divergence.
     step, moved = 1e-3, torch.tensor([[0.0, 1e-3, 0.0]])
-    low, high = (categorical_kl((posterior + sign * moved).detach(), prior.detach()) for sign in (-1, 1))
+    sides = [(posterior + sign * moved).detach() for sign in (-1, 1)]
+    low, high = (categorical_kl(side.log_softmax(-1), prior.detach().log_softmax(-1)) for side in sides)
     slope = (high - low) / (2 * step)
     assert float(whole[0][0, 1]) == pytest.approx(float(slope), abs=1e-3)
 
