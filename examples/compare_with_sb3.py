@@ -1,6 +1,6 @@
 """PPO of Stable-Baselines3 on a benchmark's training tasks, scored on the same unseen tasks as every agent here.
 
-Needs one more library: pip install 'skipper-rl[sb3]'. The same score as a table or JSON, for a saved model:
+Needs one more library; in a clone: pip install '.[sb3]'. The same score as a table or JSON, for a saved model:
 skipper evaluate --policy compare_with_sb3:load_ppo --weights ppo.zip --benchmark skipper/LavaWorld-50-v0 --seed 20
 """
 

@@ -142,7 +142,7 @@ class PlanningConfig:
     """Discount long edges: an edge of d steps counts (1 - edge_length_penalty) ** (d * d). Long edges are wrong more
     often, so paths over near vertices should win. Not in the paper."""
     edge_backups: int = 0
-    """Sweeps in which edges are made as long as their first step and the rest of the way, wherever the step leads to a
+    """Sweeps that lengthen an edge to at least its first step and the rest of the way, wherever the step leads to a
     vertex. Long edges are often too short, as if a wall of lava were not there. For moves without randomness. Not in
     the paper."""
     distance_distributions: bool = False

@@ -7,7 +7,7 @@ from typing import Any
 from skipper.config import EstimatorRunConfig, EvaluationConfig, LearningConfig, NetworkConfig, ReplayConfig, RunConfig
 from skipper.runtime.checks import nearest_name
 
-# The paper to the number: the defaults of the configuration.
+# The paper's numbers: the defaults of the configuration. docs/deviations.md lists what differs all the same.
 PAPER = EstimatorRunConfig(preset="paper")
 
 # Seconds on one core, to see that everything runs; not enough to learn much.

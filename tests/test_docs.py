@@ -3,9 +3,13 @@
 import ast
 import re
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+
+from skipper.config import RunConfig
+from skipper.training.settings import configure
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -105,3 +109,33 @@ def test_no_two_files_differ_by_an_ending_only():
         (one, one + ending) for one in stems for ending in ("s", "r", "d", "ed", "er", "es", "ing", "ion", "ure")
     }
     assert {pair for pair in plurals if pair[1] in stems} == set()
+
+
+def preset_rows() -> list[str]:
+    """Rows of a table: each setting that the presets `paper` and `fast` give different values, by agent."""
+    agents = ("skipper-regen", "leap", "modelfree", "director")
+    cells: dict[str, dict[str, str]] = {}
+    for agent in agents:
+        paper, fast = (settings_of(configure(preset, agent)) for preset in ("paper", "fast"))
+        for name, value in fast.items():
+            if value != paper[name]:
+                cells.setdefault(name, {})[agent] = f"{paper[name]} → {value}"
+    return [f"| `{name}` | " + " | ".join(row.get(agent, "") for agent in agents) + " |" for name, row in cells.items()]
+
+
+def settings_of(config: RunConfig) -> dict[str, str]:
+    """The values of a configuration, by their names in all its blocks."""
+    found: dict[str, str] = {}
+    for name, value in asdict(config).items():
+        found |= value if isinstance(value, dict) else {name: value}
+    ours = {"preset", "threads", "checkpoint_every", "evaluate_every", "evaluation_episodes", "updater_process"}
+    return {
+        name: f"{value:,}" if type(value) is int else str(value) for name, value in found.items() if name not in ours
+    }
+
+
+def test_deviations_have_the_numbers_of_both_presets():
+    text = (ROOT / "docs/deviations.md").read_text()
+    section = text.partition("## The numbers of fast and paper")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    assert rows == preset_rows()

@@ -101,7 +101,7 @@ class Evaluate:
     prune_vertices: bool | None = None
     """Whether Skipper prunes vertices; by default as the run has it."""
     edge_backups: int | None = None
-    """Sweeps in which Skipper makes edges agree with the first step they take; by default as the run has it."""
+    """Sweeps that lengthen an edge to at least its first step and the rest of the way; by default as the run has it."""
     step: int | None = None
     """Play with the weights of the evaluation at this step, of a run that keeps them (--keep-weights); by default with
     the newest."""

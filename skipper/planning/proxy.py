@@ -74,7 +74,7 @@ def solve(
 
     ``action_factors`` (B, N, A) multiply the values of edges, by the first action of each.
     """
-    # Make edges agree with the first step that they take; not in the paper.
+    # Lengthen edges to at least their first step and the rest of the way; not in the paper.
     backups = 0 if "edges" in config.oracle_parts else config.edge_backups  # true edges need none
     estimated, edges = edges.distance, back_up_edges(edges, vertices.present, backups)
     # Prune vertices: k-medoids on min(D, D^T) (Alg. 1, "k-medoid pruning"; Alg. 2).

@@ -67,7 +67,7 @@ def _usage(repo: str) -> str:
     return f"""## Use
 
 ```python
-import skipper  # pip install 'skipper-rl[hub]'
+import skipper  # in a clone of skipper-rl: pip install '.[hub]'
 
 agent = skipper.load("hf:{repo}")
 action = agent.act(observation)
