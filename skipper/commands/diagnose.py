@@ -29,7 +29,8 @@ class Diagnose:
     vertices are; "inf" stands for targets that cannot be reached.
 
     Director: how often its world model knows the agent's cell, in random walks on training and on unseen tasks; in the
-    last of five states that it sees, and up to seven steps after that.
+    last of five states that it sees, and up to seven steps after that; "moved" is the first of these steps, only where
+    the agent truly moves.
 
     Example: skipper diagnose runs/first --episodes 100 --difficulties 0.35 0.55
     """

@@ -85,7 +85,7 @@ def accuracy_table(accuracy: dict[str, dict[str, float]]) -> Table:
     columns = [name.removeprefix("cell_").replace("imagined_", "+") for name in first]
     table = narrow_table(["cell decoded right"], columns)
     for name, shares in accuracy.items():
-        table.add_row(name, *(f"{share:.2f}" for share in shares.values()))
+        table.add_row(name, *(f"{shares[column]:.2f}" if column in shares else "-" for column in first))
     return table
 
 

@@ -28,6 +28,6 @@ def test_the_accuracy_of_a_model_that_knows_nothing():
     config = configure("debug", "director", world=WORLD)
     actor = DirectorAgent(config, SPEC).evaluator(np.random.default_rng(0))
     found = world_model_accuracy(actor, LAVA, TASKS, seed=0)
-    assert list(found) == ["cell_seen", *(f"cell_imagined_{step}" for step in range(1, IMAGINED + 1))]
+    assert list(found) == ["cell_seen", "cell_moved", *(f"cell_imagined_{step}" for step in range(1, IMAGINED + 1))]
     assert max(found.values()) < 0.3
     assert found == world_model_accuracy(actor, LAVA, TASKS, seed=0)

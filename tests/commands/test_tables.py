@@ -44,7 +44,7 @@ def ablation():
 
 
 def accuracy():
-    columns = ("cell_seen", *(f"cell_imagined_{step}" for step in range(1, 8)))
+    columns = ("cell_seen", "cell_moved", *(f"cell_imagined_{step}" for step in range(1, 8)))
     return accuracy_table(dict.fromkeys(("training", *SETS), dict.fromkeys(columns, 1.0)))
 
 

@@ -13,13 +13,18 @@ def cell_accuracy(
 ) -> dict[str, float]:
     """Share of sequences in which the decoded cell of the agent is right.
 
-    In the last state that is seen, and in the states that are imagined after it, by their number.
+    In the last state that is seen, and in the states that are imagined after it, by their number. ``cell_moved`` is of
+    the first imagined step alone, where the agent truly moved: an agent that stands still is easy to foresee.
     """
     B, T = drawn.reward.shape  # noqa: N806
     observed = min(OBSERVED, T - 1)
     uniform = noise.draw(T, B, model.dynamics.shape[0])
     found = model.open_loop(to_tensors(drawn, spec, str(uniform.device)), observed, uniform)  # (T, B)
     cells = scene_of(spec).agent_cell(drawn.observation.reshape(B * T, *spec.shape)).reshape(B, T)
-    right = (found.cpu().numpy() == cells.T).mean(1)  # (T,)
-    imagined = {f"cell_imagined_{ahead}": float(share) for ahead, share in enumerate(right[observed:], 1)}
-    return {"cell_seen": float(right[observed - 1])} | imagined
+    right = found.cpu().numpy() == cells.T  # (T, B)
+    shares = {"cell_seen": right[observed - 1]}
+    moved = cells[:, observed] != cells[:, observed - 1]  # (B,)
+    if moved.any():
+        shares["cell_moved"] = right[observed, moved]
+    shares |= {f"cell_imagined_{ahead}": each for ahead, each in enumerate(right[observed:], 1)}
+    return {name: float(each.mean()) for name, each in shares.items()}

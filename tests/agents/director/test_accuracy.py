@@ -1,0 +1,37 @@
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+
+from skipper.agents.director.accuracy import OBSERVED, cell_accuracy
+from skipper.agents.director.layers import UniformNoise
+from skipper.analysis.world_model_accuracy import random_sequences
+from skipper.envs.lava.config import LavaConfig
+from skipper.envs.lava.family import LAVA, environment_spec
+from skipper.envs.lava.tasks import training_tasks
+
+WORLD = LavaConfig(6, 6, difficulty=0.2, max_steps=30)
+SPEC = environment_spec(WORLD)
+
+
+class StandingStill:
+    """A model that sees perfectly and imagines that the agent stays where it was last seen."""
+
+    dynamics = SimpleNamespace(shape=(1, 1))
+
+    def __init__(self, cells: np.ndarray) -> None:
+        self.cells = torch.from_numpy(cells.T)  # (T, B)
+
+    def open_loop(self, _batch, observed, _uniform):
+        return torch.cat([self.cells[:observed], self.cells[observed - 1].expand(len(self.cells) - observed, -1)])
+
+
+def test_a_model_that_expects_nothing_to_move_is_right_only_where_nothing_moves():
+    drawn = random_sequences(LAVA, training_tasks(WORLD, 3, seed=0), SPEC, np.random.default_rng(0))
+    B, T = drawn.reward.shape  # noqa: N806
+    cells = SPEC.scene.agent_cell(drawn.observation.reshape(B * T, *SPEC.shape)).reshape(B, T)
+    found = cell_accuracy(StandingStill(cells), SPEC, drawn, UniformNoise(np.random.default_rng(0), "cpu"))
+    stayed = (cells[:, OBSERVED] == cells[:, OBSERVED - 1]).mean()
+    assert found["cell_seen"] == 1.0
+    assert found["cell_moved"] == 0.0
+    assert found["cell_imagined_1"] == stayed > 0.1
