@@ -81,11 +81,11 @@ def errors_table(errors: dict[str, dict[str, Any]]) -> Table:
 
 def accuracy_table(accuracy: dict[str, dict[str, float]]) -> Table:
     """A row per set of tasks: how often the agent's cell is decoded right, seen and some steps after that."""
-    first = next(iter(accuracy.values()))
-    columns = [name.removeprefix("cell_").replace("imagined_", "+") for name in first]
+    names = list(dict.fromkeys(name for shares in accuracy.values() for name in shares))
+    columns = [name.removeprefix("cell_").replace("imagined_", "+") for name in names]
     table = narrow_table(["cell decoded right"], columns)
-    for name, shares in accuracy.items():
-        table.add_row(name, *(f"{shares[column]:.2f}" if column in shares else "-" for column in first))
+    for tasks, shares in accuracy.items():
+        table.add_row(tasks, *(f"{shares[name]:.2f}" if name in shares else "-" for name in names))
     return table
 
 

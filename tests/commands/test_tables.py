@@ -124,3 +124,10 @@ def test_errors_from_and_to_delusional_vertices_have_rows_of_their_own():
     assert ["edge", "error", "from", "delusional", "2.000"] in rows
     assert ["edge", "error", "to", "delusional", "0.500"] in rows
     assert not any("target" in row for row in rows)
+
+
+def test_a_set_without_moves_has_no_share_of_them():
+    table = accuracy_table({"0.25": {"cell_seen": 1.0}, "0.35": {"cell_seen": 1.0, "cell_moved": 0.5}})
+    rows = [line.split() for line in render(table, 80)]
+    assert ["0.25", "1.00", "-"] in rows
+    assert ["0.35", "1.00", "0.50"] in rows

@@ -41,16 +41,14 @@ def imagine(
             skill = network.manager.sample(features, skill_uniform[t])
             goal = network.goals.goal(skill)
         action = network.worker.sample(torch.cat([features, goal], -1), action_uniform[t])
-        steps.append((*state, skill, goal, action))
+        steps.append((*state, features, skill, goal, action))
         # The world model predicts what follows.
         if t < config.horizon:
             state = model.dynamics.imagine(state, action.flatten(-2), state_uniform[t])
-    deter, stoch, skill, goal, action = (torch.stack(column) for column in zip(*steps, strict=True))
-    states = State(deter, stoch)
-    features = states.features
+    deter, stoch, features, skill, goal, action = (torch.stack(column) for column in zip(*steps, strict=True))
     continuation = model.predict_continuation(features)
     continuation[0] = 1 - terminal
-    return Rollout(states, features, skill, goal, action, continuation)
+    return Rollout(State(deter, stoch), features, skill, goal, action, continuation)
 
 
 @torch.no_grad()

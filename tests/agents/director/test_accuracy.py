@@ -26,6 +26,13 @@ class StandingStill:
         return torch.cat([self.cells[:observed], self.cells[observed - 1].expand(len(self.cells) - observed, -1)])
 
 
+class Clairvoyant(StandingStill):
+    """A model that imagines what comes."""
+
+    def open_loop(self, _batch, _observed, _uniform):
+        return self.cells
+
+
 def test_a_model_that_expects_nothing_to_move_is_right_only_where_nothing_moves():
     drawn = random_sequences(LAVA, training_tasks(WORLD, 3, seed=0), SPEC, np.random.default_rng(0))
     B, T = drawn.reward.shape  # noqa: N806
@@ -35,3 +42,5 @@ def test_a_model_that_expects_nothing_to_move_is_right_only_where_nothing_moves(
     assert found["cell_seen"] == 1.0
     assert found["cell_moved"] == 0.0
     assert found["cell_imagined_1"] == stayed > 0.1
+    known = cell_accuracy(Clairvoyant(cells), SPEC, drawn, UniformNoise(np.random.default_rng(0), "cpu"))
+    assert set(known.values()) == {1.0}
