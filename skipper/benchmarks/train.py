@@ -70,9 +70,14 @@ def training_speed(config: RunConfig, seconds: float) -> Speed:
     steps = (loop.step - before) / (perf_counter() - begin)
     family = find_family(config.env)
     tasks = family.evaluation_tasks(config.world, family.evaluation_names(config.world)[0], EPISODES, config.seed)
+
+    def evaluate() -> None:
+        play(loop.learner.evaluator(np.random.default_rng(config.seed)), family, tasks, config.seed)
+
+    evaluate()  # compiles what is not compiled yet
     played, begin = 0, perf_counter()
     while perf_counter() < begin + seconds:
-        play(loop.learner.evaluator(np.random.default_rng(config.seed)), family, tasks, config.seed)
+        evaluate()
         played += EPISODES
     return Speed(steps, played / (perf_counter() - begin))
 

@@ -17,6 +17,7 @@ from skipper.experiments.cost import Costs
 from skipper.experiments.define import DEFAULT_ROOT, Item, Scale, Training, Work, missing, works_of
 from skipper.experiments.live_table import LiveTable, duration
 from skipper.experiments.paper import ITEMS, find_item
+from skipper.runtime.checks import nearest_name
 
 if TYPE_CHECKING:
     from skipper.experiments.execute import Progress
@@ -36,6 +37,7 @@ class Reproduce:
 
     Examples: skipper reproduce --list
               skipper reproduce fig-50-tasks --seeds 5 --out runs/paper
+              skipper reproduce tab-once --agents skipper-once modelfree
               skipper reproduce smoke --out runs/smoke
     """
 
@@ -52,6 +54,8 @@ class Reproduce:
     """Environment steps of every training run; by default those of the preset."""
     preset: str | None = None
     """Preset of all runs; by default "fast"."""
+    agents: tuple[str, ...] | None = None
+    """Only these of the agents that a figure or table compares; by default all."""
     out: Path = DEFAULT_ROOT
     """Folder for runs, evaluations, figures and the report."""
     ray: str | None = None
@@ -63,13 +67,17 @@ class Reproduce:
         """List the items, print the commands, or make the runs and the report."""
         if self.seeds is not None and self.seeds < 1:
             raise ValueError(f"--seeds wants at least 1, got {self.seeds}")
-        scale = Scale(self.preset, self.seeds, self.first_seed, self.steps)
+        scale = Scale(self.preset, self.seeds, self.first_seed, self.steps, self.agents)
         if self.list:
             show_items(scale, self.out)
             return
         if self.name is None:
             raise ValueError("name a figure or table; `skipper reproduce --list` shows all of them")
         item = find_item(self.name)
+        compared = dict.fromkeys(series.agent for series in item.series)
+        for agent in self.agents or ():
+            if agent not in compared:
+                raise ValueError(nearest_name(f"agent of {item.name}", agent, compared))
         works = works_of(item, scale)
         if self.dry_run:
             for work in works:
@@ -140,7 +148,8 @@ def show_items(scale: Scale, out: Path) -> None:
     costs, width = Costs(measure), Console().width
     print(f"Costs are those of one core of this machine; runs that are there are in {out}.")
     for item in ITEMS.values():
-        works = works_of(item, scale)
+        if not (works := works_of(item, scale)):
+            continue  # none of the agents that were asked for
         wanted = missing(works, out, weights=item.needs_weights)
         labels = f" ({', '.join(item.labels)})" if item.labels else ""
         there = f", {len(works) - len(wanted)} there" if len(wanted) < len(works) else ""

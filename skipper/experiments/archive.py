@@ -10,7 +10,7 @@ from pathlib import Path
 from skipper.experiments.define import Evaluation, Work, works_of
 from skipper.experiments.execute import HISTORY
 from skipper.experiments.paper import ITEMS, find_item
-from skipper.experiments.report import MARKDOWN, seed_names, write_report
+from skipper.experiments.report import MARKDOWN, preset_name, seed_names, write_report
 from skipper.experiments.results import ARCHIVE, FIGURES, is_archive, read_experiments, remember
 from skipper.training.recorder import EVALUATIONS, METRICS
 from skipper.training.run_folder import CONFIG
@@ -81,5 +81,5 @@ def _index(folder: Path) -> Iterator[str]:
             works = works_of(item, scale)
             there = sum(work.recorded(folder) for work in works)
             state = f"[{there} of {len(works)}]({name}/{MARKDOWN})"
-            about = f"{scale.preset or item.preset}, {seed_names(item, scale)}"
+            about = f"{preset_name(item, scale)}, {seed_names(item, scale)}"
         yield f"| {name} | {labels} | {state} | {about} |"

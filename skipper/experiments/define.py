@@ -197,6 +197,12 @@ class Scale:
     seeds: int | None = None
     first_seed: int | None = None
     steps: int | None = None
+    agents: tuple[str, ...] | None = None
+
+
+def series_of(item: Item, scale: Scale) -> list[Series]:
+    """The series of an item whose agents are wanted."""
+    return [series for series in item.series if scale.agents is None or series.agent in scale.agents]
 
 
 def seeds_of(agent: str, item: Item, scale: Scale) -> range:
@@ -232,7 +238,7 @@ def evaluations_of(item: Item, scale: Scale) -> dict[Series, list[Evaluation]]:
     """The evaluations of an item: one per seed of every series."""
     return {
         series: [evaluation_of(series, item, scale, seed) for seed in seeds_of(series.agent, item, scale)]
-        for series in item.series
+        for series in series_of(item, scale)
     }
 
 

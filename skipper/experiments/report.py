@@ -9,7 +9,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skipper.experiments.define import DEFAULT_ROOT, EVALUATION_SEED, Item, Scale, Training, Work, seeds_of, works_of
+from skipper.experiments.define import (
+    DEFAULT_ROOT,
+    EVALUATION_SEED,
+    Item,
+    Scale,
+    Training,
+    Work,
+    seeds_of,
+    series_of,
+    works_of,
+)
 from skipper.experiments.execute import read_history
 from skipper.experiments.live_table import duration
 from skipper.experiments.paper import find_item
@@ -70,7 +80,7 @@ def _item_section(
     paragraphs = [
         f"{item.about[0].upper()}{item.about[1:]}{labels}.",
         f"{len(there)} of {len(works)} runs are there; {spent}. Preset "
-        f"{scale.preset or item.preset}, training seeds {seed_names(item, scale)}, {item.episodes} tasks per "
+        f"{preset_name(item, scale)}, training seeds {seed_names(item, scale)}, {item.episodes} tasks per "
         f"evaluation set with evaluation seed {EVALUATION_SEED}. Curves: 95% intervals over seeds.",
     ]
     drawn = draw(item, found, out)
@@ -101,10 +111,16 @@ def _time_of(name: str, seconds: dict[str, float]) -> str:
     return duration(seconds[name]) if name in seconds else ""
 
 
+def preset_name(item: Item, scale: Scale) -> str:
+    """The preset of an item's runs, and its environment steps where they are not the preset's."""
+    steps = scale.steps or item.steps
+    return f"{scale.preset or item.preset}{f' with {steps:,} steps' if steps else ''}"
+
+
 def seed_names(item: Item, scale: Scale) -> str:
     """The training seeds of an item, in words."""
     agents: dict[range, list[str]] = {}
-    for agent in dict.fromkeys(series.agent for series in item.series):
+    for agent in dict.fromkeys(series.agent for series in series_of(item, scale)):
         agents.setdefault(seeds_of(agent, item, scale), []).append(agent)
     texts = {f"{seeds[0]} to {seeds[-1]}": ", ".join(names) for seeds, names in agents.items()}
     return ", ".join(f"{text} ({names})" if len(texts) > 1 else text for text, names in texts.items())

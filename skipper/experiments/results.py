@@ -68,7 +68,11 @@ def read_experiments(root: Path) -> dict[str, Scale]:
     if not file.exists():
         return {}
     content = json.loads(file.read_text(encoding="utf-8"))
-    return {name: Scale(**values) for name, values in content.items()}
+    return {name: _scale(**values) for name, values in content.items()}
+
+
+def _scale(agents: Sequence[str] | None = None, **values: Any) -> Scale:
+    return Scale(**values, agents=None if agents is None else tuple(agents))
 
 
 def find(item: Item, scale: Scale, root: Path) -> list[Found]:

@@ -1,6 +1,7 @@
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from skipper.benchmarks.plain import draw_plain
 from skipper.benchmarks.plan import bench_plan, trained, untrained
 from skipper.benchmarks.replay import bench_replay
 from skipper.benchmarks.sb3 import bench_sb3
-from skipper.benchmarks.train import training_speed
+from skipper.benchmarks.train import EPISODES, training_speed
 from skipper.benchmarks.update import Operations, bench_update
 from skipper.benchmarks.world import bench_world
 from skipper.envs.lava.config import LavaConfig
@@ -83,6 +84,31 @@ def test_the_speed_of_training_and_evaluation(agent):
     speed = training_speed(replace(configure("debug", agent), threads=1), seconds=0.05)
     assert speed.steps > 0
     assert speed.episodes > 0
+
+
+class SimulatedLoop:
+    """A loop of 10 steps a second, in simulated time."""
+
+    step, now = 0, 0.0
+    learner = SimpleNamespace(evaluator=lambda rng: None)
+
+    def advance(self):
+        self.step += 1
+        self.now += 0.1
+
+
+def test_the_first_evaluation_which_compiles_is_not_measured(monkeypatch):
+    loop, durations = SimulatedLoop(), iter([60.0])
+
+    def play(*_):
+        loop.now += next(durations, 0.5)
+
+    monkeypatch.setattr("skipper.benchmarks.train.warm_loop", lambda config: loop)
+    monkeypatch.setattr("skipper.benchmarks.train.play", play)
+    monkeypatch.setattr("skipper.benchmarks.train.perf_counter", lambda: loop.now)
+    speed = training_speed(configure("debug", "modelfree"), seconds=2.0)
+    assert speed.steps == pytest.approx(10)
+    assert speed.episodes == pytest.approx(EPISODES / 0.5)
 
 
 def test_the_speed_of_another_librarys_agent_here_and_where_nothing_happens(monkeypatch):

@@ -52,9 +52,24 @@ def test_a_dry_run_prints_commands_and_makes_nothing(monkeypatch, capsys, tmp_pa
     assert not (tmp_path / "some where").exists()
 
 
+@pytest.mark.usefixtures("wide")
+def test_only_some_agents(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("skipper.commands.reproduce.measure", lambda config: (1_000.0, 50.0))
+    chosen = ("--seeds", "1", "--agents", "skipper-once", "leap", "--out", str(tmp_path))
+    skipper(monkeypatch, "reproduce", "fig-num-tasks", *chosen, "--dry-run")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 * 6 * 2  # agents, numbers of tasks, trainings and evaluations
+    assert not any("modelfree" in line or "director" in line for line in lines)
+    skipper(monkeypatch, "reproduce", "--list", *chosen)
+    listed = capsys.readouterr().out
+    assert "fig-leap-num-tasks" in listed
+    assert "fig-director-num-tasks" not in listed
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
+        (["tab-once", "--agents", "skipper-regen"], "unknown agent of tab-once"),
         ([], "name a figure or table"),
         (["fig-50"], "did you mean"),
         (["smoke", "--seeds", "0"], "--seeds wants at least 1, got 0"),

@@ -11,7 +11,7 @@ from skipper.cli import main
 from skipper.experiments.archive import archive
 from skipper.experiments.define import Scale, missing, works_of
 from skipper.experiments.paper import ITEMS
-from skipper.experiments.results import find, remember, tables
+from skipper.experiments.results import find, read_experiments, remember, tables
 
 ITEM, SCALE = ITEMS["fig-50-tasks"], Scale(seeds=2, steps=4_000)
 WORKS = works_of(ITEM, SCALE)
@@ -49,6 +49,16 @@ def test_its_tables_are_those_of_the_runs(folders):
     assert "--out runs/paper/runs/modelfree" in text
 
 
+def test_it_remembers_which_agents_were_asked_for(folders, tmp_path):
+    scale = Scale(seeds=2, agents=("skipper-once", "leap"))
+    remember(tmp_path / "out", "fig-slip", scale)
+    assert read_experiments(tmp_path / "out") == {"fig-slip": scale}
+    fake_works(works_of(ITEMS["fig-slip"], scale), tmp_path / "out", {})
+    archive(tmp_path / "out", tmp_path / "archive")
+    index = (tmp_path / "archive" / "README.md").read_text()
+    assert "| [8 of 8](fig-slip/report.md) | fast, 41 to 42 (skipper-once), 33 to 34 (leap) |" in index
+
+
 def test_links_of_an_items_report_lead_to_its_runs(folders):
     page = (folders[1] / ITEM.name / "report.html").read_text()
     links = [part.split('"')[0] for part in page.split('<a href="')[1:]]
@@ -62,7 +72,7 @@ def test_the_index_says_what_was_not_run(folders):
     rows = {line.split(" | ")[0].strip("| "): line for line in lines if line.startswith("| ")}
     assert set(ITEMS) < set(rows)
     agents = "skipper-once, skipper-regen, director"
-    assert f"| [18 of 18]({ITEM.name}/report.md) | fast, 41 to 42 ({agents})" in rows[ITEM.name]
+    assert f"| [18 of 18]({ITEM.name}/report.md) | fast with 4,000 steps, 41 to 42 ({agents})" in rows[ITEM.name]
     assert "0 of 18" in rows["fig-slip"]
     assert rows["fig-1-tasks"].endswith("| not run |  |")
 
