@@ -8,7 +8,8 @@ import numpy as np
 from skipper.envs.registry import find_family
 from skipper.experiments.define import Evaluation, Training, resolve
 from skipper.training.evaluate import TRAINING, Episodes, summarise
-from skipper.training.run_folder import RunFolder
+from skipper.training.run_folder import RunFolder, weights_identity
+from skipper.training.state_file import DamagedFileError
 
 PLANS = ("delusional_target", "edge_error_from_delusional", "edge_error_to_delusional", "optimal_target")
 
@@ -41,7 +42,11 @@ def fake_evaluation(evaluation: Evaluation, root: Path, rate: float = 0.7) -> No
     names = [*find_family(config.env).evaluation_names(config.world), TRAINING]
     agent = dict(evaluation.play).get("agent", training.agent)
     about = {"agent": agent, "env": config.env, "seed": training.seed, "tasks": config.tasks, "steps": config.steps}
-    about |= {"weights": training.name[-8:], "split": "evaluation", "evaluation_seed": evaluation.seed}
+    try:
+        _, weights = weights_identity(training.folder(root))
+    except DamagedFileError:
+        weights = training.name[-8:]
+    about |= {"weights": weights, "split": "evaluation", "evaluation_seed": evaluation.seed}
     played = {name: episodes(rng, evaluation.episodes, rate) for name in names}
     sets = {name: summarise(each)._asdict() | {"outcomes": each.outcomes} for name, each in played.items()}
     document = {"about": about | {"episodes": evaluation.episodes}, "sets": sets}

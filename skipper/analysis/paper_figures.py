@@ -26,8 +26,8 @@ ASIDE = 0.09  # between the points of two series at the same number of tasks
 # Distinct lightness as well as hue, after Okabe and Ito.
 COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
 LINES = ("-", "--", "-.", ":", (0, (6, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 4)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "oo", "--")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # one less than lines, so that 56 series are told apart
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "oo", "--", "||", "**", "//.", "\\\\o", "x-")
 # Rows of the figure of delusion suppression: title, and what it shows of the plans.
 DELUSIONS: dict[str, tuple[str, ...]] = {
     "error of distances, delusional": ("edge_error_from_delusional", "edge_error_to_delusional"),
@@ -119,7 +119,7 @@ def draw_curves(curves: Curves, names: Sequence[str], path: Path, set_kind: str)
         runs = curves[label]
         steps = common_steps(runs)
         for axes, name in zip(panels, names, strict=True):
-            if all(name in record for records in runs for record in records):
+            if runs and all(name in record for records in runs for record in records):
                 _line(axes, steps, at_steps(runs, steps, name, "success"), label, style)
     for axes in panels:
         _over_training(axes)
@@ -132,11 +132,12 @@ def draw_against_tasks(
 ) -> list[Path]:
     """Final success against the number of training tasks; ``points`` are (seeds,) by label, number and set."""
     figure, panels = _panels(names, set_kind)
-    numbers = list(dict.fromkeys(number for series in points.values() for number in series))
+    numbers = sorted({number for series in points.values() for number in series}, key=float)
     for index, (label, style) in enumerate(styles(list(points)).items()):
         shift = ASIDE * (index - (len(points) - 1) / 2)  # so that intervals do not hide each other
         for axes, name in zip(panels, names, strict=True):
-            known = {number: sets[name] for number, sets in points[label].items() if name in sets}
+            of_series = points[label]
+            known = {number: of_series[number][name] for number in numbers if name in of_series.get(number, {})}
             spots = [numbers.index(number) + shift for number in known]
             found = [seed_interval(values) for values in known.values()]
             axes.errorbar(

@@ -24,8 +24,8 @@ class Table(NamedTuple):
 
 def entry(test: SeedTest, seeds: int) -> str:
     """An entry of tab:once and tab:regen: seeds needed, or NO; with a star where these are more than there were."""
-    if test.paper is None:
-        return NONE
+    if test.paper is None:  # one seed, or seeds that do not differ
+        return f"{NOT_SIGNIFICANT}*" if seeds > 1 and test.difference <= 0 else NONE
     weak = test.paper == NOT_SIGNIFICANT or int(test.paper) > seeds
     return f"{test.paper}*" if weak else str(test.paper)
 
@@ -39,19 +39,25 @@ def significance_table(
     """
     sets = sorted({name for runs in agent.values() for run in runs for name in run.success})
     columns = ["training tasks", "against", *sets, "difference", "IQM", "IQM of the other", "better with probability"]
-    rows = []
+    rows, warnings = list[list[str]](), dict[str, None]()
     for number, runs in agent.items():
         for name, sides in others.items():
             against, found = sides.get(number, []), None
             if runs and against:
-                found = compare_runs(runs, against)
-            rows.append([number, name, *_cells(found, sets, len(runs))])
+                try:
+                    found = compare_runs(runs, against)
+                    warnings |= dict.fromkeys(found.notes)
+                except ValueError as error:
+                    warnings[f"{number} training tasks, {name}: {error}."] = None
+            rows.append([number, name, *_cells(found, sets, min(len(runs), len(against)))])
     notes = [
         "Welch's t-test at .05 for every set. An entry is the number of seeds needed for a power of .8, by the paper's "
         "recipe, or NO where no advantage is significant.",
         "A star marks what the paper prints bold: not significant, or more seeds needed than there were.",
+        f"{NONE} stands where nothing was run, where there is one seed, or where seeds do not differ and one is ahead.",
         "In brackets: 95% intervals, of the difference from the t-test, of IQM and probability from a bootstrap over "
         "seeds and tasks.",
+        *warnings,
     ]
     return Table(title, columns, rows, notes)
 
@@ -113,17 +119,18 @@ def comparison_rows(results: Mapping[str, Sequence[Run]]) -> Table | None:
     if len(known) < 2:
         return None
     first, *others = known
-    rows = []
+    rows, notes = [], dict[str, None]()
     for label in others:
         try:
             found = compare_runs(known[first], known[label])
         except ValueError as error:  # such as networks of which only some are on both sides
             rows.append([label, str(error), *[NONE] * 4])
             continue
+        notes |= dict.fromkeys(found.notes)
         test, better = found.test, found.intervals and found.intervals.probability_of_improvement
         p = NONE if test.p_two_sided is None else f"{test.p_two_sided:.3g}"
         difference = _number(test.difference, _t_interval(test), "+")
         chance = _number(found.probability_of_improvement, better)
         rows.append([label, difference, p, test.name, str(test.seeds_for_power or NONE), chance])
     columns = ["against", "difference", "p", "test", "seeds for power .8", "better with probability"]
-    return Table(f"{first} against the others", columns, rows, [])
+    return Table(f"{first} against the others", columns, rows, list(notes))

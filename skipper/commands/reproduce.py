@@ -65,8 +65,11 @@ class Reproduce:
 
     def run(self) -> None:
         """List the items, print the commands, or make the runs and the report."""
-        if self.seeds is not None and self.seeds < 1:
-            raise ValueError(f"--seeds wants at least 1, got {self.seeds}")
+        for name, number in (("--seeds", self.seeds), ("--steps", self.steps)):
+            if number is not None and number < 1:
+                raise ValueError(f"{name} wants at least 1, got {number}")
+        items = list(ITEMS.values()) if self.list or self.name is None else [find_item(self.name)]
+        check_agents(self.agents, items)
         scale = Scale(self.preset, self.seeds, self.first_seed, self.steps, self.agents)
         if self.list:
             show_items(scale, self.out)
@@ -74,10 +77,6 @@ class Reproduce:
         if self.name is None:
             raise ValueError("name a figure or table; `skipper reproduce --list` shows all of them")
         item = find_item(self.name)
-        compared = dict.fromkeys(series.agent for series in item.series)
-        for agent in self.agents or ():
-            if agent not in compared:
-                raise ValueError(nearest_name(f"agent of {item.name}", agent, compared))
         works = works_of(item, scale)
         if self.dry_run:
             for work in works:
@@ -86,14 +85,17 @@ class Reproduce:
         self._make(item, scale, works)
 
     def _make(self, item: Item, scale: Scale, works: Sequence[Work]) -> None:
-        from skipper.experiments.report import HTML, write_report
-        from skipper.experiments.results import is_archive, remember
+        from skipper.experiments.report import HTML, is_reported, write_report
+        from skipper.experiments.results import is_archive, read_experiments, remember
 
         wanted = missing(works, self.out, weights=item.needs_weights)
-        if wanted and is_archive(self.out):
+        before = read_experiments(self.out).get(item.name)
+        if is_archive(self.out) and (wanted or before != scale):
             raise ValueError(f"{self.out} is an archive, in which nothing is trained; choose another --out")
+        if before not in (None, scale):
+            print(f"{item.name} was there with other settings; the report shows those of now")
         remember(self.out, item.name, scale)
-        if not wanted and (self.out / HTML).exists():
+        if not wanted and before == scale and is_reported(item, works, self.out):
             print(f"all {len(works)} runs of {item.name} are there: nothing to do; see {self.out / HTML}")
             return
         print(f"{item.name}: {len(wanted)} of {len(works)} runs are to be made")
@@ -107,6 +109,23 @@ class Reproduce:
         if failed:
             reasons = "; ".join(f"{run.work.name}: {run.error.splitlines()[-1]}" for run in failed)
             raise ValueError(f"{len(failed)} of {len(works)} runs failed: {reasons}")
+
+
+def check_agents(agents: Sequence[str] | None, items: Sequence[Item]) -> None:
+    """Refuse agents that none of the items compares, and a table of significance without both of its sides."""
+    if agents is None:
+        return
+    if not agents:
+        raise ValueError("--agents wants at least one agent")
+    compared = dict.fromkeys(series.agent for item in items for series in item.series)
+    for agent in agents:
+        if agent not in compared:
+            what = f"agent of {items[0].name}" if len(items) == 1 else "agent"
+            raise ValueError(nearest_name(what, agent, compared))
+    if len(items) == 1 and items[0].layout == "table":
+        first = next(iter(compared))
+        if first not in agents or len(set(agents)) == 1:
+            raise ValueError(f"{items[0].name} compares {first} with others: --agents must name it and one of them")
 
 
 def make_runs(works: Sequence[Work], out: Path, address: str | None) -> Sequence["Progress"]:

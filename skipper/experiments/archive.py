@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from skipper.experiments.define import Evaluation, Work, works_of
+from skipper.experiments.define import Evaluation, Scale, Work, works_of
 from skipper.experiments.execute import HISTORY
 from skipper.experiments.paper import ITEMS, find_item
-from skipper.experiments.report import MARKDOWN, preset_name, seed_names, write_report
+from skipper.experiments.report import MARKDOWN, describe_scale, write_report
 from skipper.experiments.results import ARCHIVE, FIGURES, is_archive, read_experiments, remember
 from skipper.training.recorder import EVALUATIONS, METRICS
 from skipper.training.run_folder import CONFIG
@@ -28,14 +28,26 @@ def archive(root: Path, folder: Path) -> list[Path]:
         raise ValueError(f"{root} holds no experiment; make one with `skipper reproduce NAME --out {root}`")
     if folder.exists() and any(folder.iterdir()) and not is_archive(folder):
         raise ValueError(f"{folder} is neither empty nor an archive; choose another")
-    if changed := [name for name, scale in read_experiments(folder).items() if experiments.get(name, scale) != scale]:
-        raise ValueError(f"{folder} holds {', '.join(changed)} with other seeds, steps or preset; choose another")
+    known = read_experiments(folder)
+    if changed := [
+        name for name in known if name in experiments and not _extends(name, experiments[name], known[name])
+    ]:
+        raise ValueError(
+            f"{folder} holds {', '.join(changed)} with other agents, seeds, steps or preset; choose another"
+        )
     if root.resolve() != folder.resolve():
         _add(root, folder)
     reports = [path for name in experiments for path in write_report(folder, [name], folder / name)]
     index = folder / INDEX
     index.write_text("\n".join(_index(folder)) + "\n", encoding="utf-8")
     return [*reports, index]
+
+
+def _extends(name: str, new: Scale, old: Scale) -> bool:
+    """Whether an item has all that it had, and perhaps more agents or seeds."""
+    return {work.name for work in works_of(find_item(name), old)} <= {
+        work.name for work in works_of(find_item(name), new)
+    }
 
 
 def _add(root: Path, folder: Path) -> None:
@@ -81,5 +93,5 @@ def _index(folder: Path) -> Iterator[str]:
             works = works_of(item, scale)
             there = sum(work.recorded(folder) for work in works)
             state = f"[{there} of {len(works)}]({name}/{MARKDOWN})"
-            about = f"{preset_name(item, scale)}, {seed_names(item, scale)}"
+            about = describe_scale(item, scale)
         yield f"| {name} | {labels} | {state} | {about} |"

@@ -51,8 +51,7 @@ class Training:
     def name(self) -> str:
         """The name of its folder: what a reader looks for, and a hash of all that decides its results."""
         words = [_text(name, value) for name, value in self.settings if name not in COMMON]
-        deciding = _with_value(resolve(self), "keep_weights", False)
-        return "-".join([self.agent, *words, f"seed{self.seed}", content_hash(deciding)[:8]])
+        return "-".join([self.agent, *words, f"seed{self.seed}", content_hash(_deciding(resolve(self)))[:8]])
 
     @property
     def needs(self) -> "Training | None":
@@ -83,14 +82,20 @@ class Training:
         """Whether its last weights are there: they are saved after everything that is recorded of them."""
         try:
             step, _ = weights_identity(self.folder(root))
+            config = read_config(self.folder(root))
         except (DamagedFileError, ValueError):
             return False
-        keeps = read_config(self.folder(root)).evaluation.keep_weights
-        return step >= resolve(self).steps and (weights_file(self.folder(root), step).exists() or not keeps)
+        kept = weights_file(self.folder(root), step).exists() or not config.evaluation.keep_weights
+        return step >= config.steps and kept and _deciding(config) == _deciding(resolve(self))
 
     def recorded(self, root: Path) -> bool:
         """Whether its records reach its end; its weights may be gone, as in an archive."""
-        return int(_last_record(self.folder(root) / RECORDED_EVALUATIONS).get("step", 0)) >= resolve(self).steps
+        try:
+            config = read_config(self.folder(root))
+        except (DamagedFileError, ValueError):
+            return False
+        step = int(_last_record(self.folder(root) / RECORDED_EVALUATIONS).get("step", 0))
+        return step >= config.steps and _deciding(config) == _deciding(resolve(self))
 
     def files(self, root: Path) -> list[Path]:
         """What it has left so far, in the order in which it may be copied: a checkpoint last, after its records."""
@@ -129,8 +134,7 @@ class Evaluation:
 
     def command(self, root: Path) -> list[str]:
         """The arguments of ``skipper`` that make it."""
-        chosen = [f"--seed {self.seed}", f"--episodes {self.episodes}"]
-        chosen += ["--training"] if resolve(self.training).tasks else []
+        chosen = [f"--seed {self.seed}", f"--episodes {self.episodes}", "--training"]
         chosen += [f"--curve {self.curve}"] if self.curve else []
         chosen += ["--truth"] if self.truth else []
         common = " ".join([*chosen, "--json"]).split()
@@ -144,10 +148,19 @@ class Evaluation:
         return int(self.finished(root))
 
     def finished(self, root: Path) -> bool:
-        """Whether its file is there; it is written at once."""
-        return self.file(root).exists()
+        """Whether its file is there, which is written at once, and of the weights that are there."""
+        if not self.recorded(root):
+            return False
+        try:
+            _, identity = weights_identity(self.training.folder(root))
+        except (DamagedFileError, ValueError):
+            return True  # an archive has none
+        played = json.loads(self.file(root).read_text(encoding="utf-8"))["about"].get("weights")
+        return played in (None, identity)
 
-    recorded = finished
+    def recorded(self, root: Path) -> bool:
+        """Whether its file is there."""
+        return self.file(root).exists()
 
     def files(self, root: Path) -> list[Path]:
         """What it has left."""
@@ -214,7 +227,7 @@ def seeds_of(agent: str, item: Item, scale: Scale) -> range:
 
 def evaluation_of(series: Series, item: Item, scale: Scale, seed: int) -> Evaluation:
     """The evaluation of one seed of a series, and with it the training that it needs."""
-    steps = scale.steps or item.steps
+    steps = item.steps if scale.steps is None else scale.steps
     settings = {"tasks": series.tasks} | COMMON | dict(series.training) | ({"steps": steps} if steps else {})
     training = Training(series.agent, scale.preset or item.preset, seed, tuple(settings.items()))
     config = resolve(training)
@@ -229,9 +242,19 @@ def evaluation_of(series: Series, item: Item, scale: Scale, seed: int) -> Evalua
         # Otherwise an agent learns from what its plans made it see.
         changed = {name: play.pop(name) for name in list(play) if name not in vars(config.decision)}
         training = replace(training, settings=(*training.settings, *changed.items()))
+    training = _without_defaults(training)
     # Runs evaluate themselves during training; what plays otherwise, or is compared with truth, needs its own curve.
     count = config.evaluation.evaluation_episodes if play or item.truth else 0
     return Evaluation(training, tuple(play.items()), count, item.truth, item.episodes)
+
+
+def _without_defaults(training: Training) -> Training:
+    """The training without settings that its preset has anyway, so that runs with equal settings have equal names."""
+    for entry in training.settings:
+        shorter = replace(training, settings=tuple(other for other in training.settings if other != entry))
+        if entry[0] not in ("tasks", *COMMON) and resolve(shorter) == resolve(training):
+            training = shorter
+    return training
 
 
 def evaluations_of(item: Item, scale: Scale) -> dict[Series, list[Evaluation]]:
@@ -266,6 +289,11 @@ def resolve(training: Training) -> RunConfig:
     for name, value in settings.items():
         config = _with_value(config, name, value)
     return config
+
+
+def _deciding(config: RunConfig) -> RunConfig:
+    """The part of a configuration that decides results: all but what is kept."""
+    return _with_value(config, "keep_weights", False)
 
 
 def _with_value(config: RunConfig, name: str, value: Any) -> RunConfig:

@@ -71,8 +71,8 @@ class LiveTable:
 
     def _left(self, runs: Sequence[Progress]) -> float | None:
         """Time left: steps of training at the speed so far, and evaluations as long as those before."""
-        trainings = [run for run in runs if run.work.total > 1 and run.state != "failed"]
-        wanted = sum(run.work.total - run.done for run in trainings if run.state != "finished")
+        trainings = [run for run in runs if run.work.total > 1]
+        wanted = sum(run.work.total - run.done for run in trainings if run.state in ("waiting", "running"))
         done = sum(run.done for run in trainings)
         self._done_before = done if self._done_before is None else self._done_before
         gained = done - self._done_before

@@ -19,6 +19,11 @@ def number_name(tasks: int) -> str:
     return str(tasks) if tasks else "inf"
 
 
+def tasks_name(tasks: int) -> str:
+    """A number of training tasks with its noun."""
+    return "1 task" if tasks == 1 else f"{number_name(tasks)} tasks"
+
+
 def _agents(names: Iterable[str], numbers: Iterable[int] = (50,), **training: Any) -> tuple[Series, ...]:
     """Agents as their presets have them, for some numbers of training tasks."""
     names = tuple(names)
@@ -26,7 +31,7 @@ def _agents(names: Iterable[str], numbers: Iterable[int] = (50,), **training: An
 
 
 def _over_numbers(agent: str) -> tuple[Series, ...]:
-    return tuple(replace(each, label=f"{number_name(each.tasks)} tasks") for each in _agents([agent], NUMBERS))
+    return tuple(replace(each, label=tasks_name(each.tasks)) for each in _agents([agent], NUMBERS))
 
 
 def _once(label: str, **play: Any) -> Series:

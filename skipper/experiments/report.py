@@ -4,7 +4,7 @@ import csv
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from skipper.experiments.define import (
     DEFAULT_ROOT,
     EVALUATION_SEED,
+    Evaluation,
     Item,
     Scale,
     Training,
@@ -24,7 +25,7 @@ from skipper.experiments.execute import read_history
 from skipper.experiments.live_table import duration
 from skipper.experiments.paper import find_item
 from skipper.experiments.report_page import Link, Section, to_html, to_markdown
-from skipper.experiments.results import Found, draw, find, read_experiments, tables
+from skipper.experiments.results import FIGURES, Found, draw, find, read_experiments, tables
 from skipper.runtime.machine import describe_machine
 from skipper.training.recorder import METRICS
 from skipper.training.run_folder import CONFIG
@@ -48,13 +49,21 @@ def write_report(root: Path, names: Sequence[str] | None = None, out: Path | Non
     ]
     shown = {work.name for item, scale in experiments.items() for work in works_of(item, scale)}
     history = [entry for entry in read_history(root) if names is None or entry["run"] in shown]
-    sections += [_failures(history), _setup()]
+    there = {work.name for item, scale in experiments.items() for work in works_of(item, scale) if work.recorded(root)}
+    sections += [_failures(history, there), _setup()]
     paths = [out / name for name in (HTML, MARKDOWN, CSV)]
     title = f"Report of {', '.join(item.name for item in experiments)}"
     paths[0].write_text(to_html(title, sections), encoding="utf-8")
     paths[1].write_text(to_markdown(title, sections, out), encoding="utf-8")
     _write_csv(paths[2], found)
     return paths
+
+
+def is_reported(item: Item, works: Sequence[Work], root: Path) -> bool:
+    """Whether the report of an output folder is newer than all results of an item."""
+    page, results = root / HTML, [work.file(root) for work in works if isinstance(work, Evaluation)]
+    drawn = item.layout != "pictures" or any((root / FIGURES).glob(f"{item.name}-*"))
+    return page.exists() and drawn and page.stat().st_mtime >= max(file.stat().st_mtime for file in results)
 
 
 class Folders(NamedTuple):
@@ -80,8 +89,8 @@ def _item_section(
     paragraphs = [
         f"{item.about[0].upper()}{item.about[1:]}{labels}.",
         f"{len(there)} of {len(works)} runs are there; {spent}. Preset "
-        f"{preset_name(item, scale)}, training seeds {seed_names(item, scale)}, {item.episodes} tasks per "
-        f"evaluation set with evaluation seed {EVALUATION_SEED}. Curves: 95% intervals over seeds.",
+        f"{describe_scale(item, scale)}. {item.episodes} tasks per evaluation set with evaluation seed "
+        f"{EVALUATION_SEED}. Curves: 95% intervals over seeds.",
     ]
     drawn = draw(item, found, out)
     # The page shows what can be scaled, where there is a choice.
@@ -111,26 +120,26 @@ def _time_of(name: str, seconds: dict[str, float]) -> str:
     return duration(seconds[name]) if name in seconds else ""
 
 
-def preset_name(item: Item, scale: Scale) -> str:
-    """The preset of an item's runs, and its environment steps where they are not the preset's."""
-    steps = scale.steps or item.steps
-    return f"{scale.preset or item.preset}{f' with {steps:,} steps' if steps else ''}"
-
-
-def seed_names(item: Item, scale: Scale) -> str:
-    """The training seeds of an item, in words."""
+def describe_scale(item: Item, scale: Scale) -> str:
+    """Preset, steps where they are not the preset's, training seeds, and which agents are left out."""
+    steps = item.steps if scale.steps is None else scale.steps
     agents: dict[range, list[str]] = {}
     for agent in dict.fromkeys(series.agent for series in series_of(item, scale)):
         agents.setdefault(seeds_of(agent, item, scale), []).append(agent)
-    texts = {f"{seeds[0]} to {seeds[-1]}": ", ".join(names) for seeds, names in agents.items()}
-    return ", ".join(f"{text} ({names})" if len(texts) > 1 else text for text, names in texts.items())
+    seeds = {f"{numbers[0]} to {numbers[-1]}": ", ".join(names) for numbers, names in agents.items()}
+    left_out = dict.fromkeys(series.agent for series in item.series if series not in series_of(item, scale))
+    return (
+        f"{scale.preset or item.preset}{f' with {steps:,} steps' if steps else ''}, training seeds "
+        + ", ".join(f"{text} ({names})" if len(seeds) > 1 else text for text, names in seeds.items())
+        + (f"; without {', '.join(left_out)}" if left_out else "")
+    )
 
 
-def _failures(tries: Sequence[dict[str, object]]) -> Section:
-    """Tries that did not end well, and runs that did not in the end."""
+def _failures(tries: Sequence[dict[str, object]], there: Collection[str]) -> Section:
+    """Tries that did not end well, and runs that did not in the end and are not ``there`` by other ways."""
     history = [entry for entry in tries if entry["outcome"] != "finished"]
     last = {entry["run"]: entry["outcome"] for entry in tries}
-    failed = [str(run) for run, outcome in last.items() if outcome == "failed"]
+    failed = [str(run) for run, outcome in last.items() if outcome == "failed" and run not in there]
     text = f"Failed: {', '.join(failed)}." if failed else "No run has failed."
     text += f" {len(history)} tries were interrupted or failed." if history else ""
     details = [(f"{entry['run']} on {entry['node'] or 'a lost node'}", str(entry["error"])) for entry in history]

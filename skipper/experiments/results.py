@@ -12,7 +12,7 @@ from skipper.analysis.paper_tables import Table, comparison_rows, significance_t
 from skipper.analysis.results_file import Run, read_run
 from skipper.envs.registry import find_family
 from skipper.experiments.define import Evaluation, Item, Scale, Series, evaluations_of, resolve
-from skipper.experiments.paper import number_name
+from skipper.experiments.paper import number_name, tasks_name
 from skipper.training.evaluate import TRAINING
 from skipper.training.recorder import read_evaluations
 from skipper.training.state_file import write_atomically
@@ -31,7 +31,7 @@ class Found(NamedTuple):
     wanted: int
     runs: list[Run]  # on unseen tasks, one per finished evaluation
     documents: list[dict[str, Any]]  # their files
-    curves: list[list[dict[str, Any]]]  # evaluations over training, of each of them
+    curves: list[list[dict[str, Any]]]  # evaluations over training, of each of them whose records are there
 
     @property
     def number(self) -> str:
@@ -87,10 +87,17 @@ def _found(series: Series, finished: list[Evaluation], wanted: int, root: Path) 
     files = [each.file(root) for each in finished]
     documents = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     curves = [
-        document.get("curve") or read_evaluations(each.training.folder(root))
-        for each, document in zip(finished, documents, strict=True)
+        document.get("curve") or _recorded_curve(each, root) for each, document in zip(finished, documents, strict=True)
     ]
-    return Found(series, finished, wanted, [read_run(file) for file in files], documents, curves)
+    return Found(series, finished, wanted, [read_run(file) for file in files], documents, list(filter(None, curves)))
+
+
+def _recorded_curve(evaluation: Evaluation, root: Path) -> list[dict[str, Any]]:
+    """What a run evaluated itself; nothing if its folder is gone."""
+    try:
+        return read_evaluations(evaluation.training.folder(root))
+    except (OSError, ValueError):
+        return []
 
 
 def tables(item: Item, found: Sequence[Found]) -> list[Table]:
@@ -101,8 +108,12 @@ def tables(item: Item, found: Sequence[Found]) -> list[Table]:
             by_label.setdefault(each.series.label, {})[each.number] = each.runs
         first, *_ = by_label
         return [significance_table(item.about, by_label.pop(first), by_label), _success(found)]
-    comparison = comparison_rows({_label(each, found): each.runs for each in found})
-    return [_success(found), *([comparison] if comparison else [])]
+    # Against the number of tasks, agents are compared where it is the same.
+    groups = {each.number if item.layout == "tasks" else "": list[Found]() for each in found}
+    for each in found:
+        groups[each.number if item.layout == "tasks" else ""].append(each)
+    compared = [comparison_rows({_label(each, found): each.runs for each in group}) for group in groups.values()]
+    return [_success(found), *filter(None, compared)]
 
 
 def _success(found: Sequence[Found]) -> Table:
@@ -113,7 +124,7 @@ def _success(found: Sequence[Found]) -> Table:
 def _label(each: Found, found: Sequence[Found]) -> str:
     """The label of a series, with its number of tasks where several series have the same."""
     same = sum(other.series.label == each.series.label for other in found)
-    return f"{each.series.label}, {each.number} tasks" if same > 1 else each.series.label
+    return f"{each.series.label}, {tasks_name(each.series.tasks)}" if same > 1 else each.series.label
 
 
 def draw(item: Item, found: Sequence[Found], out: Path) -> list[Path]:
@@ -122,8 +133,10 @@ def draw(item: Item, found: Sequence[Found], out: Path) -> list[Path]:
 
     known = [each for each in found if each.documents]
     path = out / FIGURES / item.name
-    if item.layout in ("table", "pictures") or not known:
+    if item.layout == "pictures":
         return sorted((out / FIGURES).glob(f"{item.name}-*.png"))
+    if item.layout == "table" or not known:
+        return []
     config = resolve(known[0].evaluations[0].training)
     kind, names = find_family(config.env).set_kind, list(dict.fromkeys(name for each in known for name in each.sets))
     curves = {_label(each, known): each.curves for each in known}

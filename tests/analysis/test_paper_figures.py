@@ -12,6 +12,7 @@ from skipper.analysis.paper_figures import (
     draw_walks,
     styles,
 )
+from skipper.experiments.paper import ITEMS
 
 SETS = ["training", "0.25", "0.35", "0.45", "0.55"]
 
@@ -63,6 +64,15 @@ def test_success_against_numbers_of_tasks(drawn, tmp_path):
     assert np.allclose(drawn_points[1], [[aside, 0.5]])
 
 
+def test_numbers_of_tasks_are_in_order_whatever_series_has_them(drawn, tmp_path):
+    sets = {name: np.array([0.5, 0.5]) for name in SETS}
+    points = {"leap": {"50": sets, "1": sets}, "once": {"inf": sets, "5": sets}}
+    draw_against_tasks(points, SETS, tmp_path / "figure", "difficulty")
+    assert [text.get_text() for text in drawn[0].axes[0].get_xticklabels()] == ["1", "5", "50", "inf"]
+    lines = [container.lines[0].get_xdata() for container in drawn[0].axes[0].containers]
+    assert all((np.diff(line) > 0).all() for line in lines)
+
+
 def test_bars_have_hatches_and_leave_room_for_what_is_missing(drawn, tmp_path):
     success = {"12 of 32": {name: np.array([0.5, 0.7]) for name in SETS}, "none": {"0.25": np.array([0.2, 0.2])}}
     draw_bars(success, SETS, tmp_path / "figure", "difficulty")
@@ -92,7 +102,9 @@ def test_walks_and_supports(drawn, tmp_path):
     assert means == [2.0, 0.5 * 0.5 + 0.5 * 0.125]
 
 
-def test_eight_series_are_told_apart_without_colour():
-    found = styles([str(number) for number in range(8)])
-    assert len({(str(style.line), style.marker) for style in found.values()}) == 8
-    assert len({style.hatch for style in found.values()}) == 8
+def test_the_series_of_every_item_are_told_apart_without_colour():
+    most = max(len(item.series) for item in ITEMS.values())
+    found = styles([str(number) for number in range(most)])
+    assert len({(str(style.line), style.marker) for style in found.values()}) == most
+    bars = max(len(item.series) for item in ITEMS.values() if item.layout == "bars")
+    assert len({style.hatch for style in list(found.values())[:bars]}) == bars

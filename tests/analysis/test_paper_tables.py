@@ -35,6 +35,11 @@ def test_entries_are_numbers_of_seeds_or_no():
     assert entry(found, 20) == str(found.paper) == "7"
     assert entry(found, 6) == "7*"
     assert entry(SeedTest("Welch", 0.1), 1) == "-"
+    # Seeds that do not differ have no t: no advantage is none, an advantage cannot be tested.
+    same = np.zeros(3)
+    assert entry(welch(same, same), 3) == "NO*"
+    assert entry(welch(same, same + 1), 3) == "NO*"
+    assert entry(welch(same + 1, same), 3) == "-"
 
 
 def test_the_table_has_a_row_per_number_and_baseline():
@@ -54,6 +59,19 @@ def test_the_table_has_a_row_per_number_and_baseline():
     assert first[6].startswith("+0.200 (")
     assert first[9].startswith("0.750 (")  # ahead in two sets, equal in two
     assert table.rows[1][2:] == ["-"] * 8
+    assert any("bootstrap's intervals are too narrow" in note for note in table.notes)
+    assert any("for choosing settings, not for reports" in note for note in table.notes)  # seeds 0 to 2
+    # A star counts the smaller side: three seeds are needed, and one agent has two.
+    few = {"leap": {"50": runs("leap", (0.5,) * 4, 0.1)[:2]}}
+    assert significance_table("once", {"50": runs("once", (0.8,) * 4, 0.1)}, few).rows[0][2] == "3*"
+
+
+def test_runs_that_cannot_be_compared_are_named_below_the_table():
+    mine, theirs = runs("once", (0.9,) * 4), runs("leap", (0.5,) * 4)
+    odd = [run._replace(success={"0.25": 0.5}) for run in theirs]
+    table = significance_table("once", {"50": mine}, {"leap": {"50": odd}})
+    assert table.rows[0][2:] == ["-"] * 8
+    assert any(note.startswith("50 training tasks, leap: all files must be") for note in table.notes)
 
 
 def test_success_with_intervals_over_seeds():

@@ -1,3 +1,4 @@
+import os
 import re
 import shlex
 import sys
@@ -70,6 +71,11 @@ def test_only_some_agents(monkeypatch, capsys, tmp_path):
     ("arguments", "wanted"),
     [
         (["tab-once", "--agents", "skipper-regen"], "unknown agent of tab-once"),
+        (["tab-once", "--agents", "modelfree", "leap"], "compares skipper-once with others"),
+        (["tab-once", "--agents", "skipper-once"], "compares skipper-once with others"),
+        (["tab-once", "--agents"], "at least one agent"),
+        (["--list", "--agents", "lep"], "unknown agent 'lep'.*did you mean 'leap'"),
+        (["smoke", "--steps", "0"], "--steps wants at least 1, got 0"),
         ([], "name a figure or table"),
         (["fig-50"], "did you mean"),
         (["smoke", "--seeds", "0"], "--seeds wants at least 1, got 0"),
@@ -104,3 +110,27 @@ def test_failed_runs_are_named_at_the_end(monkeypatch, tmp_path):
     with pytest.raises(SystemExit, match=r"18 of 18 runs failed: .*: the disk is full"):
         skipper(monkeypatch, "reproduce", "smoke", "--out", str(tmp_path))
     assert "the disk is full" in (tmp_path / "report.md").read_text()
+
+
+def test_an_item_that_the_report_does_not_show_yet_is_reported(monkeypatch, capsys, tmp_path):
+    out = ("--seeds", "1", "--out", str(tmp_path))
+    for name in ("fig-always-goal", "fig-ground-truth"):
+        fake_works(works_of(ITEMS[name], Scale(seeds=1)), tmp_path)
+        skipper(monkeypatch, "reproduce", name, *out)
+        assert f"wrote {tmp_path / 'report.html'}" in capsys.readouterr().out
+    assert "fig-ground-truth" in (tmp_path / "report.html").read_text()
+    # Results that are newer than the report are reported, too.
+    report = (tmp_path / "report.html").stat().st_mtime
+    file = works_of(ITEMS["fig-ground-truth"], Scale(seeds=1))[-1].file(tmp_path)
+    os.utime(file, (report + 10, report + 10))
+    skipper(monkeypatch, "reproduce", "fig-ground-truth", *out)
+    assert "wrote" in capsys.readouterr().out
+
+
+def test_another_scale_of_an_item_is_named(monkeypatch, capsys, tmp_path):
+    for chosen in ((), ("--agents", "skipper-once")):
+        scale = Scale(seeds=1, agents=chosen[1:] or None)
+        fake_works(works_of(ITEMS["fig-always-goal"], scale), tmp_path)
+        skipper(monkeypatch, "reproduce", "fig-always-goal", "--seeds", "1", *chosen, "--out", str(tmp_path))
+    assert "fig-always-goal was there with other settings" in capsys.readouterr().out
+    assert "without skipper-goal" in (tmp_path / "report.md").read_text()

@@ -56,7 +56,9 @@ def test_it_remembers_which_agents_were_asked_for(folders, tmp_path):
     fake_works(works_of(ITEMS["fig-slip"], scale), tmp_path / "out", {})
     archive(tmp_path / "out", tmp_path / "archive")
     index = (tmp_path / "archive" / "README.md").read_text()
-    assert "| [8 of 8](fig-slip/report.md) | fast, 41 to 42 (skipper-once), 33 to 34 (leap) |" in index
+    scope = "fast, training seeds 41 to 42 (skipper-once), 33 to 34 (leap); without skipper-regen, modelfree, director"
+    assert f"| [8 of 8](fig-slip/report.md) | {scope} |" in index
+    assert f"Preset {scope}." in (tmp_path / "archive" / "fig-slip" / "report.md").read_text()
 
 
 def test_links_of_an_items_report_lead_to_its_runs(folders):
@@ -72,7 +74,8 @@ def test_the_index_says_what_was_not_run(folders):
     rows = {line.split(" | ")[0].strip("| "): line for line in lines if line.startswith("| ")}
     assert set(ITEMS) < set(rows)
     agents = "skipper-once, skipper-regen, director"
-    assert f"| [18 of 18]({ITEM.name}/report.md) | fast with 4,000 steps, 41 to 42 ({agents})" in rows[ITEM.name]
+    scope = f"fast with 4,000 steps, training seeds 41 to 42 ({agents})"
+    assert f"| [18 of 18]({ITEM.name}/report.md) | {scope}" in rows[ITEM.name]
     assert "0 of 18" in rows["fig-slip"]
     assert rows["fig-1-tasks"].endswith("| not run |  |")
 
@@ -153,8 +156,25 @@ def test_pictures_are_kept(tmp_path):
 def test_an_item_at_another_scale_is_refused(copy, tmp_path):
     remember(tmp_path / "other", ITEM.name, Scale(seeds=1))
     before = (copy / "experiments.json").read_text()
-    with pytest.raises(ValueError, match="holds fig-50-tasks with other seeds, steps or preset"):
+    with pytest.raises(ValueError, match="holds fig-50-tasks with other agents, seeds, steps or preset"):
         archive(tmp_path / "other", copy)
+    assert (copy / "experiments.json").read_text() == before
+
+
+def test_more_agents_and_seeds_of_an_item_are_added(tmp_path):
+    few, more = Scale(seeds=1, agents=("leap",)), Scale(seeds=2)
+    for scale in (few, more):
+        remember(tmp_path / "out", "fig-leap-suppress", scale)
+        fake_works(works_of(ITEMS["fig-leap-suppress"], scale), tmp_path / "out", {})
+        archive(tmp_path / "out", tmp_path / "archive")
+    assert "[8 of 8](fig-leap-suppress/report.md)" in (tmp_path / "archive" / "README.md").read_text()
+
+
+def test_an_archive_keeps_the_scale_of_its_items(copy, monkeypatch):
+    before = (copy / "experiments.json").read_text()
+    chosen = ["--seeds", "2", "--steps", "4000", "--agents", "leap", "--out", str(copy)]
+    with pytest.raises(SystemExit, match="is an archive"):
+        run_command(monkeypatch, "reproduce", ITEM.name, *chosen)
     assert (copy / "experiments.json").read_text() == before
 
 

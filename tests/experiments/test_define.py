@@ -48,7 +48,7 @@ def test_the_command_of_a_run_parses_to_its_settings(work, tmp_path):
     assert parsed.run_folder == work.training.folder(tmp_path)
     assert (parsed.out, parsed.json) == (work.file(tmp_path), True)
     assert (parsed.seed, parsed.split, parsed.episodes) == (30, "evaluation", work.episodes)
-    assert (parsed.curve, parsed.truth) == (work.curve, work.truth)
+    assert (parsed.curve, parsed.truth, parsed.training) == (work.curve, work.truth, True)
     for name, value in work.play:
         assert getattr(parsed, name) == value
 
@@ -72,6 +72,25 @@ def test_a_training_that_kept_no_weights_is_the_same_training(tmp_path):
     assert without.name == SMALL.name
     fake_training(without, tmp_path)
     assert SMALL.finished(tmp_path)
+
+
+def test_a_run_with_other_settings_is_not_the_one_that_is_wanted(tmp_path):
+    other = replace(SMALL, seed=34)
+    fake_training(other, tmp_path)
+    other.folder(tmp_path).rename(SMALL.folder(tmp_path))
+    assert not SMALL.finished(tmp_path)
+    assert not SMALL.recorded(tmp_path)
+
+
+def test_an_evaluation_of_other_weights_is_made_again(tmp_path):
+    fake_training(SMALL, tmp_path)
+    evaluation = Evaluation(SMALL)
+    fake_evaluation(evaluation, tmp_path)
+    assert evaluation.finished(tmp_path)
+    with RunFolder(SMALL.folder(tmp_path), resolve(SMALL)) as folder:
+        folder.save_weights(resolve(SMALL).steps, {"weight": np.ones(3)})
+    assert SMALL.finished(tmp_path)
+    assert not evaluation.finished(tmp_path)
 
 
 def test_progress_is_read_from_the_last_whole_record(tmp_path):

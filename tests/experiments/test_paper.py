@@ -54,6 +54,18 @@ def test_variants_that_share_networks_are_one_training():
     assert names("tab-once") | names("tab-regen") == names("fig-num-tasks")
 
 
+@pytest.mark.parametrize(("preset", "steps"), [("fast", None), ("fast", 800_000), ("paper", None)])
+def test_equal_trainings_have_equal_names(preset, steps):
+    scale = Scale(preset=preset, steps=steps, seeds=1)
+    works = {work for item in ITEMS.values() for work in works_of(item, scale) if isinstance(work, Training)}
+    names = {}
+    for work in works:
+        names.setdefault(resolve(work), set()).add(work.name)
+    assert all(len(same) == 1 for same in names.values()), [same for same in names.values() if len(same) > 1]
+    if steps:
+        assert {work.name for work in trainings("fig-50-tasks", seeds=1)} <= set.union(*names.values())
+
+
 def test_variants_that_plan_in_training_are_trained_each():
     agents = [work.agent for work in trainings("fig-50-tasks", seeds=1, preset="paper")]
     assert agents == ["skipper-once", "skipper-regen", "modelfree", "leap", "director"]

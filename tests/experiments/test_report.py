@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from skipper.experiments.define import Scale, works_of
 from skipper.experiments.paper import ITEMS
 from skipper.experiments.report import write_report
 from skipper.experiments.report_page import Section, to_html
-from skipper.experiments.results import remember
+from skipper.experiments.results import find, remember, tables
 
 SHOWN = ("fig-50-tasks", "fig-num-tasks", "tab-once", "fig-suppress", "fig-num-vertices", "failure-rate", "pictures")
 RATES = {"skipper-once": 0.8, "skipper-regen": 0.9, "leap": 0.6, "modelfree": 0.5, "director": 0.1}
@@ -89,3 +90,39 @@ def test_it_opens_without_errors_and_its_figures_are_there(folder, browser):
     assert page.locator("section").count() == len(SHOWN) + 3
     assert page.locator("table").count() >= 10
     assert complaints == []
+
+
+def test_what_is_missing_or_odd_does_not_stop_the_report(tmp_path):
+    """A run whose folder is gone, an evaluation in another world, a figure of another item, a failure made good."""
+    scale, small = Scale(seeds=2), Scale(seeds=2, agents=("skipper-once", "leap"))
+    for name, each in (("fig-50-tasks", scale), ("tab-once", small), ("fig-num-tasks", small)):
+        remember(tmp_path, name, each)
+    works = works_of(ITEMS["fig-50-tasks"], scale)
+    fake_works([*works, *works_of(ITEMS["tab-once"], small)], tmp_path, RATES)
+    for path in (tmp_path / "evaluations").glob("*/*.json"):
+        if "leap-tasks5-" in str(path):
+            document = json.loads(path.read_text())
+            document["about"]["world"] = {"width": 8 if "seed33" in str(path) else 12}
+            path.write_text(json.dumps(document))
+    gone = next(work for work in works if work.needs is None and work.agent == "modelfree")
+    shutil.rmtree(gone.folder(tmp_path))
+    entry = {"run": works[0].name, "outcome": "failed", "seconds": 3.0, "node": "", "error": "a full disk"}
+    (tmp_path / "history.jsonl").write_text(json.dumps(entry) + "\n")
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "tab-once-director-walls.png").write_bytes(b"of another item")
+    write_report(tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "17 of 18 runs are there" in text
+    assert "No run has failed. 1 tries" in text
+    assert "5 training tasks, leap:" in text
+    assert "tab-once-director-walls" not in text
+
+
+def test_agents_are_compared_at_equal_numbers_of_tasks(folder):
+    found = find(ITEMS["fig-num-tasks"], Scale(seeds=2, steps=4_000), folder)
+    _, *compared = tables(ITEMS["fig-num-tasks"], found)
+    assert [table.title.split(" against")[0] for table in compared] == [
+        f"skipper-once, {number}" for number in ("1 task", "5 tasks", "25 tasks", "50 tasks", "100 tasks", "inf tasks")
+    ]
+    assert all(len(table.rows) == 4 for table in compared)
+    assert all(row[0].split(", ")[1] in table.title for table in compared for row in table.rows)
