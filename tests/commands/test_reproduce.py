@@ -1,6 +1,8 @@
 import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +11,7 @@ from fake_experiment import fake_works
 from skipper.cli import main
 from skipper.experiments.define import Scale, works_of
 from skipper.experiments.paper import ITEMS
+from skipper.experiments.pool import wait_until
 
 
 def skipper(monkeypatch, *arguments: str) -> None:
@@ -134,3 +137,15 @@ def test_another_scale_of_an_item_is_named(monkeypatch, capsys, tmp_path):
         skipper(monkeypatch, "reproduce", "fig-always-goal", "--seeds", "1", *chosen, "--out", str(tmp_path))
     assert "fig-always-goal was there with other settings" in capsys.readouterr().out
     assert "without skipper-goal" in (tmp_path / "report.md").read_text()
+
+
+def test_ctrl_c_saves_all_runs_and_leaves(tmp_path):
+    options = ("--preset", "debug", "--seeds", "1", "--steps", "500000", "--out", str(tmp_path))
+    command = [sys.executable, "-m", "skipper", "reproduce", "fig-always-goal", *options]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: list(tmp_path.glob("runs/*/metrics.jsonl")) or driver.poll() is not None, 120.0)
+    driver.send_signal(signal.SIGINT)
+    printed, _ = driver.communicate(timeout=120)
+    assert driver.returncode == 130
+    assert "saved; the same command continues" in printed
+    assert list(tmp_path.glob("runs/*/checkpoints/step-*.safetensors"))
