@@ -55,3 +55,29 @@ def test_an_empty_store_is_refused():
     assert not sampler.ready()
     with pytest.raises(ValueError, match="no episodes yet"):
         sampler.sample(1, np.random.default_rng(0))
+
+
+def test_sequences_that_go_on_across_episodes():
+    store = EpisodeStore(100, (1, 1, 1))
+    firsts, lengths = (0, 20, 40, 60), (2, 3, 9, 2)
+    for first, states in zip(firsts, lengths, strict=True):
+        store.add(episode(first, states, terminated=first != 40))
+    lasts = [first + states - 1 for first, states in zip(firsts, lengths, strict=True)]
+    found = SequenceSampler(store, 7, across_episodes=True).sample(20_000, np.random.default_rng(0))
+    numbers = found.observation[..., 0, 0, 0].astype(int)  # (B, T)
+    # The first state is any one, all equally often.
+    counts = np.bincount(numbers[:, 0], minlength=70)
+    stored = [first + index for first, states in zip(firsts, lengths, strict=True) for index in range(states)]
+    assert counts.sum() == counts[stored].sum()
+    np.testing.assert_allclose(counts[stored] / 20_000, 1 / 16, atol=0.008)
+    # An episode goes on until it ends, and then another one begins, all equally often.
+    ended = np.isin(numbers[:, :-1], lasts)
+    assert (numbers[:, 1:] == numbers[:, :-1] + 1)[~ended].all()
+    following = numbers[:, 1:][ended]
+    assert set(following) == set(firsts)
+    np.testing.assert_allclose(np.bincount(following)[list(firsts)] / len(following), 0.25, atol=0.02)
+    # What led to a state; nothing led to the first one of an episode, wherever it is.
+    assert (found.first == np.isin(numbers, firsts)).all()
+    assert (found.action == np.where(found.first, 0, (numbers - 1) % 3)).all()
+    np.testing.assert_allclose(found.reward, np.where(found.first, 0, (numbers - 1) / 10), rtol=1e-6)
+    assert (found.terminal == np.isin(numbers, [last for last in lasts if last != 48])).all()

@@ -16,7 +16,11 @@ def cell_accuracy(
     In the last state that is seen, and in the states that are imagined after it, by their number. ``cell_moved`` is of
     the first imagined step alone, where the agent truly moved: an agent that stands still is easy to foresee.
     """
+    # Only sequences that lie within an episode.
+    drawn = replay.Sequences(*(column[~drawn.first[:, 1:].any(1)] for column in drawn))
     B, T = drawn.reward.shape  # noqa: N806
+    if not B:
+        return {}
     observed = min(OBSERVED, T - 1)
     uniform = noise.draw(T, B, model.dynamics.shape[0])
     found = model.open_loop(to_tensors(drawn, spec, str(uniform.device)), observed, uniform)  # (T, B)

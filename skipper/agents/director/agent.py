@@ -22,7 +22,7 @@ OPEN_LOOP_EVERY = 50  # updates between measurements of the open-loop accuracy
 
 
 class DirectorAgent:
-    """Learns from sequences of its own episodes; those shorter than a sequence are dropped."""
+    """Learns from sequences of its own episodes; those that are too short for them are dropped."""
 
     def __init__(self, config: DirectorConfig, spec: EnvironmentSpec) -> None:
         self.config, self.spec = config, spec
@@ -32,7 +32,8 @@ class DirectorAgent:
         self._policy = DirectorPolicy(self.network, config, spec)
         self.store = EpisodeStore(config.replay.capacity, spec.shape, spec.state_key)
         self._building = EpisodeBuilder(config.environments, spec.longest, spec.shape)
-        self._sampler = SequenceSampler(self.store, config.replay.sequence_length)
+        self._shortest = 2 if config.replay.across_episodes else config.replay.sequence_length  # states of an episode
+        self._sampler = SequenceSampler(self.store, config.replay.sequence_length, config.replay.across_episodes)
         self._images = SymmetricImages(config, spec) if config.learning.symmetries else None
         self._sample_rng = named_rng(config.seed, "sample")
         self._act_noise = UniformNoise(named_rng(config.seed, "act"), config.device)
@@ -58,7 +59,7 @@ class DirectorAgent:
         self.counts["steps"] += len(transition.action)
         for episode in self._building.append(transition):
             states = len(episode.observation)
-            if states < self.config.replay.sequence_length:
+            if states < self._shortest:
                 self.counts["dropped_episodes"] += 1
                 self.counts["dropped_states"] += states
             else:

@@ -11,6 +11,7 @@ from skipper.types import EnvironmentSpec
 Pictures = Literal["pixels", "cells"]
 GoalReward = Literal["arrival", "pursued"]
 ManagerReward = Literal["mean", "sum"]
+WorkerWeight = Literal["piece", "rollout"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,9 @@ class BehaviourConfig:
     skill_duration steps (the public code), or the one that was "pursued"."""
     manager_reward: ManagerReward = "mean"
     """Rewards between two choices of the manager count as their "mean" (the public code) or "sum"."""
+    worker_weight: WorkerWeight = "piece"
+    """What an imagined end takes away from the worker's later steps: in the public code only those of the same "piece"
+    of skill_duration steps, so that it learns of what would follow death; or those of the whole "rollout"."""
     endless_intrinsic: bool = False
     """Let returns of goal similarity and novelty go on beyond the end of an episode (as Burda et al. 2019 do with
     theirs). In the public code they end with it, so that a worker that solves its task loses all that it could have
@@ -127,6 +131,7 @@ class BehaviourConfig:
         check_shares(self, "return_lambda", "entropy_target", "uniform_mix")
         check_discounts(self, "behaviour_discount")
         check_choice("goal_reward", self.goal_reward, get_args(GoalReward))
+        check_choice("worker_weight", self.worker_weight, get_args(WorkerWeight))
         check_choice("manager_reward", self.manager_reward, get_args(ManagerReward))
         if self.horizon % self.skill_duration:
             raise ValueError(f"skill_duration must divide the horizon, got {self.skill_duration} and {self.horizon}")
@@ -164,7 +169,10 @@ class SequenceConfig(StoreConfig):
 
     capacity: int = 2_000_000
     sequence_length: int = 12
-    """States of a sequence. Shorter episodes are dropped."""
+    """States of a sequence. Shorter episodes are dropped, unless sequences go on across episodes."""
+    across_episodes: bool = False
+    """Sequences begin with any state, and go on with another episode where one ends. In the public code they lie within
+    an episode, so that only their last state can be terminal: the model learns that nothing ends before that step."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -70,12 +70,16 @@ def worker_trajectory(rollout: Rollout, found: dict[str, Tensor], config: Behavi
         return trajectories.split(states, config.skill_duration)
 
     goal, continuation = trajectories.hold_first(pieces(rollout.goal)), pieces(rollout.continuation)
+    if config.worker_weight == "piece":
+        weight = trajectories.weights(continuation, config.behaviour_discount)
+    else:
+        weight = pieces(trajectories.weights(rollout.continuation, config.behaviour_discount))
     return Trajectory(
         inputs=torch.cat([pieces(rollout.features), goal], -1),
         action=pieces(rollout.action),
         rewards={name: trajectories.split_rewards(each, config.skill_duration) for name, each in found.items()},
         continuation=continuation,
-        weight=trajectories.weights(continuation, config.behaviour_discount),
+        weight=weight,
     )
 
 

@@ -39,6 +39,7 @@ class Sequences(NamedTuple):
     action: Tensor  # (T, B, A) one-hot, the first one is ignored
     reward: Tensor  # (T, B)
     terminal: Tensor  # (T, B), 1 where the episode has ended
+    first: Tensor | None = None  # (T, B) bool, where an episode begins; None: nowhere but at the first step
 
 
 def to_tensors(drawn: replay.Sequences, spec: EnvironmentSpec, device: str) -> Sequences:
@@ -48,7 +49,8 @@ def to_tensors(drawn: replay.Sequences, spec: EnvironmentSpec, device: str) -> S
     columns = (classes.reshape(B, T, *classes.shape[1:]), drawn.action, drawn.reward, drawn.terminal)
     moved = [torch.from_numpy(column).to(device).transpose(0, 1).contiguous() for column in columns]
     action = functional.one_hot(moved[1], spec.actions).float()
-    return Sequences(moved[0], action, moved[2].float(), moved[3].float())
+    first = torch.from_numpy(drawn.first.T.copy()).to(device) if drawn.first[:, 1:].any() else None
+    return Sequences(moved[0], action, moved[2].float(), moved[3].float(), first)
 
 
 class State(NamedTuple):
@@ -93,19 +95,27 @@ class RecurrentModel(nn.Module):
         """Logits (..., S, C) of the stochastic state that follows from the deterministic one."""
         return self.prior_output(self.prior_hidden(deter)).unflatten(-1, self.shape)
 
-    def observe(self, embedding: Tensor, action: Tensor, uniform: Tensor) -> tuple[State, Tensor]:
+    def observe(
+        self, embedding: Tensor, action: Tensor, uniform: Tensor, first: Tensor | None = None
+    ) -> tuple[State, Tensor]:
         """Posterior states of sequences that start from the initial state, and their logits (T, B, S, C).
 
         Gets embeddings (T, B, E), actions (T, B, A), of which the first are ignored, and random numbers (T, B, S).
+        Where ``first`` (T, B) says that an episode begins, the state is the initial one again and the action ignored.
         """
         T, B, _ = embedding.shape  # noqa: N806
         action = torch.cat([torch.zeros_like(action[:1]), action[1:]])
+        if first is not None:
+            action = action.masked_fill(first[..., None], 0.0)
         # What does not depend on earlier states, for all steps at once.
         from_stoch, moved = self._from_stoch(), self._from_action(action)  # (T, B, U)
         from_deter, seen = self._from_deter(), self._from_embedding(embedding)  # (T, B, U)
         # The recurrence.
-        state, states, logits = self.initial(B), [], []
+        initial, states, logits = self.initial(B), [], []
+        state = initial
         for t in range(T):
+            if first is not None:
+                state = State(*(torch.where(first[t, :, None], *each) for each in zip(initial, state, strict=True)))
             deter = self._transition(state, moved[t], from_stoch)
             found = self._posterior(deter, seen[t], from_deter)
             state = State(deter, _sampled(found, uniform[t]))
@@ -197,7 +207,7 @@ class WorldModel(nn.Module):
     def forward(self, batch: Sequences, uniform: Tensor) -> WorldModelResult:
         """The loss of a batch of sequences, with random numbers (T, B, S)."""
         # Posterior states, and the prior's view of them.
-        state, posterior = self.dynamics.observe(self.embed(batch.classes), batch.action, uniform)
+        state, posterior = self.dynamics.observe(self.embed(batch.classes), batch.action, uniform, batch.first)
         prior, features = self.dynamics.prior(state.deter), state.features
         # Divergence, of which prior and posterior get their shares of the gradient.
         kl = balanced_kl(posterior, prior, self.config.kl_balance).sum(-1)  # (T, B)
