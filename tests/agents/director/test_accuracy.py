@@ -42,5 +42,14 @@ def test_a_model_that_expects_nothing_to_move_is_right_only_where_nothing_moves(
     assert found["cell_seen"] == 1.0
     assert found["cell_moved"] == 0.0
     assert found["cell_imagined_1"] == stayed > 0.1
+    # Sequences that go on with another episode do not count.
+    other = np.zeros_like(drawn.first)
+    other[1:, 7] = True
+    only = cell_accuracy(
+        StandingStill(cells[:1]), SPEC, drawn._replace(first=other), UniformNoise(np.random.default_rng(0), "cpu")
+    )
+    assert set(only.values()) <= {0.0, 1.0}
+    other[0, 7] = True
+    assert not cell_accuracy(StandingStill(cells), SPEC, drawn._replace(first=other), UniformNoise(None, "cpu"))
     known = cell_accuracy(Clairvoyant(cells), SPEC, drawn, UniformNoise(np.random.default_rng(0), "cpu"))
     assert set(known.values()) == {1.0}

@@ -57,6 +57,21 @@ def test_short_episodes_are_dropped_and_counted():
     assert agent.counts["stored_states"] == length
 
 
+def test_across_episodes_nothing_is_dropped_and_every_step_can_be_the_last():
+    agent = make_loop(replay={"across_episodes": True}, learning={"learning_starts": 10**9}).learner
+    loop = Loop(agent, LavaVectorEnv(agent.config.environments, tasks=TASKS), agent.config.learning, seed=0)
+    run(loop, 600)
+    assert agent.counts["dropped_states"] == 0
+    drawn = agent._sampler.sample(500, np.random.default_rng(0))
+    assert (drawn.terminal.mean(0) > 0).all()
+    assert drawn.first[:, 1:].any()
+    within = make_loop(learning={"learning_starts": 10**9})
+    run(within, 600)
+    drawn = within.learner._sampler.sample(500, np.random.default_rng(0))
+    assert not drawn.terminal[:, :-1].any()
+    assert to_tensors(drawn, SPEC, "cpu").first is None
+
+
 def test_an_update_changes_everything_and_reports_it():
     loop = make_loop()
     agent = loop.learner
@@ -113,9 +128,9 @@ def test_policies_and_goals_do_not_train_the_world_model():
     assert model.dynamics.first.requires_grad
 
 
-@pytest.mark.parametrize("middle", [196, 340])
-def test_a_resumed_run_equals_an_uninterrupted_one(middle):
-    whole, first, second = make_loop(), make_loop(), make_loop()
+@pytest.mark.parametrize(("middle", "across"), [(196, False), (340, False), (340, True)])
+def test_a_resumed_run_equals_an_uninterrupted_one(middle, across):
+    whole, first, second = (make_loop(replay={"across_episodes": across}) for _ in range(3))
     run(whole, 480)
     run(first, middle)
     second.load_state_dict(first.state_dict())

@@ -69,6 +69,20 @@ def test_what_worker_and_manager_learn_from():
     assert (worker.weight[0, :2] == 1).all()
 
 
+def test_what_an_imagined_end_takes_away():
+    config, networks, found = rollout()
+    given = rewards(networks, found, config.behaviour, uniform(8, BATCH, networks.random_numbers[0]))
+    continuation = torch.tensor([1, 0.9, 0.8, 1, 0.5, 1, 1, 0.7, 1])
+    found = found._replace(continuation=continuation[:, None].expand(-1, BATCH))
+    piece = worker_trajectory(found, given, config.behaviour).weight
+    whole_config, _ = small(behaviour={"worker_weight": "rollout"})
+    whole = worker_trajectory(found, given, whole_config.behaviour).weight
+    # In the first piece they are the same; the second one knows that .36 are left of it, of .99 ** 4.
+    torch.testing.assert_close(whole[:, :BATCH], piece[:, :BATCH])
+    torch.testing.assert_close(piece[:, BATCH], torch.tensor([0.5, 0.495, 0.49005, 0.339605, 0.336209]))
+    torch.testing.assert_close(whole[:, BATCH], 0.99**4 * 0.9 * 0.8 * piece[:, BATCH])
+
+
 def test_the_full_size_splits_as_published():
     config, _ = small("paper")
     starts = config.learning.batch_size * config.replay.sequence_length

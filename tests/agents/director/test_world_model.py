@@ -158,6 +158,23 @@ def test_the_first_action_of_a_sequence_is_ignored():
     assert not torch.equal(states[0].deter, states[2].deter)
 
 
+def test_an_episode_within_a_sequence_begins_from_the_initial_state():
+    config, spec = small()
+    model, batch = network(config, spec).world_model, sequences(spec)
+    T, B = batch.reward.shape  # noqa: N806
+    random, embedding = uniform(T, B, config.model.latents), model.embed(batch.classes)
+    first = torch.zeros(T, B, dtype=torch.bool)
+    first[2, 1] = True  # of the second sequence, an episode begins with the third state
+    whole, _ = model.dynamics.observe(embedding, batch.action, random)
+    found, _ = model.dynamics.observe(embedding, batch.action, random, first)
+    later, _ = model.dynamics.observe(embedding[2:], batch.action[2:], random[2:])
+    for together, plain, alone in zip(found, whole, later, strict=True):
+        torch.testing.assert_close(together[2:, 1], alone[:, 1])
+        torch.testing.assert_close(together[:, [0, 2]], plain[:, [0, 2]])
+        torch.testing.assert_close(together[:2], plain[:2])
+    assert not torch.allclose(found.deter[2:, 1], whole.deter[2:, 1])
+
+
 def test_imagined_and_observed_steps_agree():
     config, spec = small()
     model, batch = network(config, spec).world_model, sequences(spec)
