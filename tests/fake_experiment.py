@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from skipper.envs.registry import find_family
-from skipper.experiments.define import Evaluation, Training, resolve
+from skipper.experiments.works import Evaluation, Training, resolve
 from skipper.training.evaluate import TRAINING, Episodes, summarise
 from skipper.training.run_folder import RunFolder, weights_identity
 from skipper.training.state_file import DamagedFileError

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from skipper.envs.registry import find_family
-from skipper.experiments.define import EVALUATION_SEED, Training
 from skipper.experiments.results import FIGURES
+from skipper.experiments.works import EVALUATION_SEED, Training
 from skipper.training.load import load
 from skipper.viewer.gallery import Gallery, gallery
 

@@ -14,9 +14,10 @@ from rich.console import Console
 from skipper.commands.help import entry
 from skipper.config import RunConfig
 from skipper.experiments.cost import Costs
-from skipper.experiments.define import DEFAULT_ROOT, Item, Scale, Training, Work, missing, works_of
+from skipper.experiments.define import DEFAULT_ROOT, Item, Scale, missing, works_of
 from skipper.experiments.live_table import LiveTable, duration
 from skipper.experiments.paper import ITEMS, find_item
+from skipper.experiments.works import Training, Work
 from skipper.runtime.checks import nearest_name
 
 if TYPE_CHECKING:

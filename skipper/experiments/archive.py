@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from skipper.experiments.define import Evaluation, Scale, Work, works_of
+from skipper.experiments.define import Scale, works_of
 from skipper.experiments.execute import HISTORY
 from skipper.experiments.paper import ITEMS, find_item
 from skipper.experiments.report import MARKDOWN, describe_scale, write_report
 from skipper.experiments.results import ARCHIVE, FIGURES, is_archive, read_experiments, remember
+from skipper.experiments.works import Evaluation, Work
 from skipper.training.recorder import EVALUATIONS, METRICS
 from skipper.training.run_folder import CONFIG
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
-from skipper.experiments.define import Training, Work, resolve
+from skipper.experiments.works import Training, Work, resolve
 
 Measure = Callable[[RunConfig], tuple[float, float]]  # steps of training and episodes of evaluation per second
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from skipper.experiments.define import Training, Work, missing
+from skipper.experiments.define import missing
 from skipper.experiments.pool import Pool, Status
+from skipper.experiments.works import Training, Work
 from skipper.training.run import Stop
 
 TRIES = 3  # in a row without progress

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from skipper.experiments.define import Item, Series, options
+from skipper.experiments.define import Item, Series
+from skipper.experiments.works import options
 from skipper.runtime.checks import nearest_name
 
 NUMBERS = (1, 5, 25, 50, 100, 0)  # of training tasks; 0: a new task every episode

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from skipper.experiments.define import LOGS, Work
+from skipper.experiments.works import LOGS, Work
 
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 LAST_LINES = 3  # of a log, that say why a command failed

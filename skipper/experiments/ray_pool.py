@@ -14,8 +14,8 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from skipper.experiments.define import Work
 from skipper.experiments.pool import Command, Status, wait_until
+from skipper.experiments.works import Work
 from skipper.training.state_file import write_atomically
 
 Files = dict[str, bytes]  # contents by paths in the output folder

@@ -9,23 +9,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skipper.experiments.define import (
-    DEFAULT_ROOT,
-    EVALUATION_SEED,
-    Evaluation,
-    Item,
-    Scale,
-    Training,
-    Work,
-    seeds_of,
-    series_of,
-    works_of,
-)
+from skipper.experiments.define import DEFAULT_ROOT, Item, Scale, seeds_of, series_of, works_of
 from skipper.experiments.execute import read_history
 from skipper.experiments.live_table import duration
 from skipper.experiments.paper import find_item
 from skipper.experiments.report_page import Link, Section, to_html, to_markdown
 from skipper.experiments.results import FIGURES, Found, draw, find, read_experiments, tables
+from skipper.experiments.works import EVALUATION_SEED, Evaluation, Training, Work
 from skipper.runtime.machine import describe_machine
 from skipper.training.recorder import METRICS
 from skipper.training.run_folder import CONFIG

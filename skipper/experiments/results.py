@@ -11,8 +11,9 @@ import numpy as np
 from skipper.analysis.paper_tables import Table, comparison_rows, significance_table, success_rows
 from skipper.analysis.results_file import Run, read_run
 from skipper.envs.registry import find_family
-from skipper.experiments.define import Evaluation, Item, Scale, Series, evaluations_of, resolve
+from skipper.experiments.define import Item, Scale, Series, evaluations_of
 from skipper.experiments.paper import number_name, tasks_name
+from skipper.experiments.works import Evaluation, resolve
 from skipper.training.evaluate import TRAINING
 from skipper.training.recorder import read_evaluations
 from skipper.training.state_file import write_atomically

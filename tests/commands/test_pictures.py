@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from skipper.commands.pictures import PROBABILITIES, draw_pictures, find_delusion
-from skipper.experiments.define import Training
+from skipper.experiments.works import Training
 
 STATES = {"states": [0, 2, 5], "distance": [[0, 1, -1], [1, 0, -1], [-1, -1, 0]]}
 HONEST = {"cells": [0, 2], "states": [0, 2], "route": [0, 1]}

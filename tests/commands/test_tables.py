@@ -20,9 +20,9 @@ from skipper.commands.tables import accuracy_table, changes_table, errors_table,
 from skipper.envs.minigrid.catalogue import describe
 from skipper.envs.registry import find_family
 from skipper.experiments.ablate import PLANNING, changes
-from skipper.experiments.define import Training
 from skipper.experiments.execute import Progress
 from skipper.experiments.live_table import LiveTable
+from skipper.experiments.works import Training
 from skipper.training.evaluate import Summary
 from skipper.training.pretrained import PRETRAINED, pretrained_names, read_card
 from skipper.training.run_folder import read_config

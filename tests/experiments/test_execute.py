@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from fake_experiment import fake_evaluation, fake_training
 
-from skipper.experiments.define import COMMON, Evaluation, Training
 from skipper.experiments.execute import TRIES, execute, read_history
 from skipper.experiments.pool import LocalPool, Status
+from skipper.experiments.works import COMMON, Evaluation, Training
 from skipper.training.run import Stop
 
 COMPARED = ("weights.safetensors", "evaluations.jsonl", "config.json")

@@ -4,9 +4,9 @@ import time
 import pytest
 from rich.console import Console
 
-from skipper.experiments.define import Evaluation, Training
 from skipper.experiments.execute import Progress
 from skipper.experiments.live_table import LiveTable, duration
+from skipper.experiments.works import Evaluation, Training
 
 TRAINING = Training("modelfree", "debug", 33, (("steps", 1_000),))
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from skipper.experiments.define import FIRST_SEED, FRESH_SEED, Evaluation, Scale, Training, resolve, works_of
+from skipper.experiments.define import FIRST_SEED, FRESH_SEED, Scale, works_of
 from skipper.experiments.paper import ITEMS, find_item
+from skipper.experiments.works import Evaluation, Training, resolve
 
 LABELS = """
 fig:50_envs fig:50_envs_app fig:1_envs fig:5_envs fig:25_envs fig:100_envs fig:inf_envs fig:num_envs_all

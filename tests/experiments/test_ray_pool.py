@@ -6,10 +6,10 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from skipper.experiments.define import COMMON, Evaluation, Training
 from skipper.experiments.execute import execute, read_history
 from skipper.experiments.pool import LocalPool, Status
 from skipper.experiments.ray_pool import RayPool
+from skipper.experiments.works import COMMON, Evaluation, Training
 from skipper.training.run import Stop
 
 

@@ -10,8 +10,9 @@ import tyro
 from fake_experiment import fake_evaluation, fake_training
 
 from skipper.cli import base_config, chosen_family, commands
-from skipper.experiments.define import COMMON, Evaluation, Scale, Training, resolve, works_of
+from skipper.experiments.define import Scale, works_of
 from skipper.experiments.paper import ITEMS
+from skipper.experiments.works import COMMON, Evaluation, Training, resolve
 from skipper.training.run_folder import RunFolder
 
 SMALL_SETTINGS = {"tasks": 2} | COMMON
