@@ -173,5 +173,5 @@ def show_items(scale: Scale, out: Path) -> None:
         wanted = missing(works, out, weights=item.needs_weights)
         labels = f" ({', '.join(item.labels)})" if item.labels else ""
         there = f", {len(works) - len(wanted)} there" if len(wanted) < len(works) else ""
-        cost = f"{len(works)} runs{there}; cost {duration(costs.seconds(wanted))}"
+        cost = f"{len(works)} runs{there}; cost {duration(costs.seconds(wanted, out))}"
         print(entry(item.name, f"{item.about}{labels}. {cost}", width), end="", flush=True)

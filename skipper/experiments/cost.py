@@ -1,6 +1,7 @@
 """How long runs would take on one core of this machine."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
@@ -16,9 +17,9 @@ class Costs:
         self._measure = measure
         self._speeds: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def seconds(self, works: Sequence[Work]) -> float:
-        """Seconds on one core, for all of the runs together."""
-        return sum(self._seconds(work) for work in works)
+    def seconds(self, works: Sequence[Work], root: Path) -> float:
+        """Seconds on one core, for what is left of all of the runs together."""
+        return sum(self._seconds(work) * max(0.0, 1 - work.done(root) / work.total) for work in works)
 
     def _seconds(self, work: Work) -> float:
         training = work if isinstance(work, Training) else work.training
