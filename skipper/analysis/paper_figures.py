@@ -26,7 +26,7 @@ ASIDE = 0.09  # between the points of two series at the same number of tasks
 # Distinct lightness as well as hue, after Okabe and Ito.
 COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
 LINES = ("-", "--", "-.", ":", (0, (6, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 4)))
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # one less than lines, so that 56 series are told apart
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # one fewer than LINES: 56 series are told apart
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "oo", "--", "||", "**", "//.", "\\\\o", "x-")
 # Rows of the figure of delusion suppression: title, and what it shows of the plans.
 DELUSIONS: dict[str, tuple[str, ...]] = {

@@ -56,7 +56,7 @@ class Reproduce:
     preset: str | None = None
     """Preset of all runs; by default "fast"."""
     agents: tuple[str, ...] | None = None
-    """Only these of the agents that a figure or table compares; by default all."""
+    """Make only the runs of these agents; by default, of all that the figure or table compares."""
     out: Path = DEFAULT_ROOT
     """Folder for runs, evaluations, figures and the report."""
     ray: str | None = None
@@ -91,13 +91,17 @@ class Reproduce:
 
         wanted = missing(works, self.out, weights=item.needs_weights)
         before = read_experiments(self.out).get(item.name)
-        if is_archive(self.out) and (wanted or before != scale):
+        known = before is not None and {work.name for work in works_of(item, before)} == {work.name for work in works}
+        archived = is_archive(self.out)
+        if archived and (wanted or not known):
             raise ValueError(f"{self.out} is an archive, in which nothing is trained; choose another --out")
-        if before not in (None, scale):
-            print(f"{item.name} was there with other settings; the report shows those of now")
-        remember(self.out, item.name, scale)
-        if not wanted and before == scale and is_reported(item, works, self.out):
-            print(f"all {len(works)} runs of {item.name} are there: nothing to do; see {self.out / HTML}")
+        if not known:
+            if before is not None:
+                print(f"{item.name} was made here with other options; the report now shows the new ones")
+            remember(self.out, item.name, scale)
+        if not wanted and (archived or is_reported(works, self.out)):
+            page = (self.out / item.name if archived else self.out) / HTML
+            print(f"all {len(works)} runs of {item.name} are there: nothing to do; see {page}")
             return
         print(f"{item.name}: {len(wanted)} of {len(works)} runs are to be made")
         failed = make_runs(wanted, self.out, self.ray) if wanted else []
@@ -123,10 +127,15 @@ def check_agents(agents: Sequence[str] | None, items: Sequence[Item]) -> None:
         if agent not in compared:
             what = f"agent of {items[0].name}" if len(items) == 1 else "agent"
             raise ValueError(nearest_name(what, agent, compared))
-    if len(items) == 1 and items[0].layout == "table":
-        first = next(iter(compared))
-        if first not in agents or len(set(agents)) == 1:
-            raise ValueError(f"{items[0].name} compares {first} with others: --agents must name it and one of them")
+    if len(items) == 1 and lacks_a_side(items[0], agents):
+        first = items[0].series[0].agent
+        raise ValueError(f"{items[0].name} compares {first} with others: --agents must name it and one of them")
+
+
+def lacks_a_side(item: Item, agents: Sequence[str] | None) -> bool:
+    """Whether a table of significance would be without its first agent, or without any other."""
+    first, *others = dict.fromkeys(series.agent for series in item.series)
+    return item.layout == "table" and agents is not None and not (first in agents and set(others) & set(agents))
 
 
 def make_runs(works: Sequence[Work], out: Path, address: str | None) -> Sequence["Progress"]:
@@ -168,8 +177,9 @@ def show_items(scale: Scale, out: Path) -> None:
     costs, width = Costs(measure), Console().width
     print(f"Costs are those of one core of this machine; runs that are there are in {out}.")
     for item in ITEMS.values():
-        if not (works := works_of(item, scale)):
-            continue  # none of the agents that were asked for
+        works = works_of(item, scale)
+        if not works or lacks_a_side(item, scale.agents):
+            continue
         wanted = missing(works, out, weights=item.needs_weights)
         labels = f" ({', '.join(item.labels)})" if item.labels else ""
         there = f", {len(works) - len(wanted)} there" if len(wanted) < len(works) else ""

@@ -6,6 +6,7 @@ from pathlib import Path
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
 from skipper.experiments.works import Training, Work, resolve
+from skipper.training.run_folder import CHECKPOINTS
 
 Measure = Callable[[RunConfig], tuple[float, float]]  # steps of training and episodes of evaluation per second
 
@@ -19,7 +20,7 @@ class Costs:
 
     def seconds(self, works: Sequence[Work], root: Path) -> float:
         """Seconds on one core, for what is left of all of the runs together."""
-        return sum(self._seconds(work) * max(0.0, 1 - work.done(root) / work.total) for work in works)
+        return sum(self._seconds(work) * _left(work, root) for work in works)
 
     def _seconds(self, work: Work) -> float:
         training = work if isinstance(work, Training) else work.training
@@ -35,3 +36,10 @@ class Costs:
             return work.total / steps + evaluations * sets * config.evaluation.evaluation_episodes / episodes
         images = int(dict(work.play).get("ensemble", 1))
         return sets * images * (work.episodes + work.curve * evaluations) / episodes
+
+
+def _left(work: Work, root: Path) -> float:
+    """The share of a run that is still to be made; a training goes on from its last checkpoint."""
+    if isinstance(work, Training) and list((work.folder(root) / CHECKPOINTS).glob("*.safetensors")):
+        return max(0.0, 1 - work.done(root) / work.total)
+    return 1.0

@@ -119,7 +119,13 @@ def works_of(item: Item, scale: Scale) -> list[Work]:
 
 
 def missing(works: Sequence[Work], root: Path, *, weights: bool = False) -> list[Work]:
-    """What is to be made; only with ``weights`` a training that is recorded and evaluated is made again for them."""
+    """What is to be made.
+
+    A training that is recorded and evaluated is made again only for its ``weights``. One that is lost is made again
+    with its evaluations, since other machines train other weights.
+    """
     unfinished = [work for work in works if not work.finished(root)]
     evaluated = {work.needs for work in works} - {work.needs for work in unfinished}
-    return [work for work in unfinished if weights or not (work in evaluated and work.recorded(root))]
+    wanted = {work for work in unfinished if weights or not (work in evaluated and work.recorded(root))}
+    lost = {work for work in wanted if not work.recorded(root)}
+    return [work for work in works if work in wanted or work.needs in lost]

@@ -14,7 +14,7 @@ from skipper.experiments.execute import read_history
 from skipper.experiments.live_table import duration
 from skipper.experiments.paper import find_item
 from skipper.experiments.report_page import Link, Section, to_html, to_markdown
-from skipper.experiments.results import FIGURES, Found, draw, find, read_experiments, tables
+from skipper.experiments.results import EXPERIMENTS, Found, draw, find, read_experiments, tables
 from skipper.experiments.works import EVALUATION_SEED, Evaluation, Training, Work
 from skipper.runtime.machine import describe_machine
 from skipper.training.recorder import METRICS
@@ -37,9 +37,9 @@ def write_report(root: Path, names: Sequence[str] | None = None, out: Path | Non
     sections = [
         _item_section(item, scale, found[item], seconds, Folders(root, out)) for item, scale in experiments.items()
     ]
-    shown = {work.name for item, scale in experiments.items() for work in works_of(item, scale)}
-    history = [entry for entry in read_history(root) if names is None or entry["run"] in shown]
-    there = {work.name for item, scale in experiments.items() for work in works_of(item, scale) if work.recorded(root)}
+    works = {work.name: work for item, scale in experiments.items() for work in works_of(item, scale)}
+    history = [entry for entry in read_history(root) if names is None or entry["run"] in works]
+    there = {name for name, work in works.items() if work.recorded(root)}
     sections += [_failures(history, there), _setup()]
     paths = [out / name for name in (HTML, MARKDOWN, CSV)]
     title = f"Report of {', '.join(item.name for item in experiments)}"
@@ -49,11 +49,11 @@ def write_report(root: Path, names: Sequence[str] | None = None, out: Path | Non
     return paths
 
 
-def is_reported(item: Item, works: Sequence[Work], root: Path) -> bool:
-    """Whether the report of an output folder is newer than all results of an item."""
+def is_reported(works: Sequence[Work], root: Path) -> bool:
+    """Whether the report of an output folder is newer than what was asked for, and than these results."""
     page, results = root / HTML, [work.file(root) for work in works if isinstance(work, Evaluation)]
-    drawn = item.layout != "pictures" or any((root / FIGURES).glob(f"{item.name}-*"))
-    return page.exists() and drawn and page.stat().st_mtime >= max(file.stat().st_mtime for file in results)
+    newest = max(file.stat().st_mtime for file in (root / EXPERIMENTS, *results))
+    return page.exists() and page.stat().st_mtime >= newest
 
 
 class Folders(NamedTuple):

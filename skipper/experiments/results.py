@@ -45,8 +45,9 @@ class Found(NamedTuple):
 
     @property
     def sets(self) -> list[str]:
-        """Names of the sets that were played, training tasks first."""
-        names = list(self.documents[0]["sets"]) if self.documents else []
+        """Names of the sets that all of them played, training tasks first."""
+        first, *others = [document["sets"] for document in self.documents] or [{}]
+        names = [name for name in first if all(name in other for other in others)]
         return sorted(names, key=lambda name: name != TRAINING)
 
 
@@ -110,9 +111,9 @@ def tables(item: Item, found: Sequence[Found]) -> list[Table]:
         first, *_ = by_label
         return [significance_table(item.about, by_label.pop(first), by_label), _success(found)]
     # Against the number of tasks, agents are compared where it is the same.
-    groups = {each.number if item.layout == "tasks" else "": list[Found]() for each in found}
+    groups: dict[str, list[Found]] = {}
     for each in found:
-        groups[each.number if item.layout == "tasks" else ""].append(each)
+        groups.setdefault(each.number if item.layout == "tasks" else "", []).append(each)
     compared = [comparison_rows({_label(each, found): each.runs for each in group}) for group in groups.values()]
     return [_success(found), *filter(None, compared)]
 

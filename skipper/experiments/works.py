@@ -142,7 +142,7 @@ class Evaluation:
 
     def finished(self, root: Path) -> bool:
         """Whether its file is there, which is written at once, and of the weights that are there."""
-        if not self.recorded(root):
+        if not self.file(root).exists():
             return False
         try:
             _, identity = weights_identity(self.training.folder(root))
@@ -151,9 +151,7 @@ class Evaluation:
         played = json.loads(self.file(root).read_text(encoding="utf-8"))["about"].get("weights")
         return played in (None, identity)
 
-    def recorded(self, root: Path) -> bool:
-        """Whether its file is there."""
-        return self.file(root).exists()
+    recorded = finished
 
     def files(self, root: Path) -> list[Path]:
         """What it has left."""

@@ -68,6 +68,8 @@ def test_only_some_agents(monkeypatch, capsys, tmp_path):
     listed = capsys.readouterr().out
     assert "fig-leap-num-tasks" in listed
     assert "fig-director-num-tasks" not in listed
+    assert "tab-once" in listed
+    assert "tab-regen" not in listed  # its first agent is left out
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_another_scale_of_an_item_is_named(monkeypatch, capsys, tmp_path):
         scale = Scale(seeds=1, agents=chosen[1:] or None)
         fake_works(works_of(ITEMS["fig-always-goal"], scale), tmp_path)
         skipper(monkeypatch, "reproduce", "fig-always-goal", "--seeds", "1", *chosen, "--out", str(tmp_path))
-    assert "fig-always-goal was there with other settings" in capsys.readouterr().out
+    assert "fig-always-goal was made here with other options" in capsys.readouterr().out
     assert "without skipper-goal" in (tmp_path / "report.md").read_text()
 
 
@@ -143,9 +145,12 @@ def test_ctrl_c_saves_all_runs_and_leaves(tmp_path):
     options = ("--preset", "debug", "--seeds", "1", "--steps", "500000", "--out", str(tmp_path))
     command = [sys.executable, "-m", "skipper", "reproduce", "fig-always-goal", *options]
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    wait_until(lambda: list(tmp_path.glob("runs/*/metrics.jsonl")) or driver.poll() is not None, 120.0)
-    driver.send_signal(signal.SIGINT)
-    printed, _ = driver.communicate(timeout=120)
+    try:
+        wait_until(lambda: list(tmp_path.glob("runs/*/metrics.jsonl")) or driver.poll() is not None, 120.0)
+        driver.send_signal(signal.SIGINT)
+        printed, _ = driver.communicate(timeout=120)
+    finally:
+        driver.kill()  # its runs end with it
     assert driver.returncode == 130
     assert "saved; the same command continues" in printed
     assert list(tmp_path.glob("runs/*/checkpoints/step-*.safetensors"))

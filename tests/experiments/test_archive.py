@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 
+import numpy as np
 import pytest
 from fake_experiment import fake_works
 
@@ -12,6 +13,8 @@ from skipper.experiments.archive import archive
 from skipper.experiments.define import Scale, missing, works_of
 from skipper.experiments.paper import ITEMS
 from skipper.experiments.results import find, read_experiments, remember, tables
+from skipper.experiments.works import resolve
+from skipper.training.run_folder import RunFolder
 
 ITEM, SCALE = ITEMS["fig-50-tasks"], Scale(seeds=2, steps=4_000)
 WORKS = works_of(ITEM, SCALE)
@@ -98,7 +101,7 @@ def test_what_is_evaluated_is_not_trained_again_for_its_weights(copy):
 def test_a_run_without_records_is_made_again(copy):
     training = WORKS[0]
     (training.folder(copy) / "evaluations.jsonl").unlink()
-    assert missing(WORKS, copy) == [training]
+    assert missing(WORKS, copy) == [work for work in WORKS if training in (work, work.needs)]
 
 
 @pytest.mark.parametrize("item", [ITEM.name, "fig-1-tasks"])
@@ -118,6 +121,37 @@ def test_its_reports_can_be_made_again(copy, monkeypatch):
     index.unlink()
     run_command(monkeypatch, "report", str(copy), "--archive", str(copy))
     assert (report.read_text(), index.read_text()) == before
+
+
+def test_evaluations_of_other_weights_are_neither_reported_nor_archived(folders, tmp_path):
+    root = tmp_path / "out"
+    shutil.copytree(folders[0], root)
+    evaluation = next(work for work in WORKS if work.needs is not None and work.needs.agent == "modelfree")
+    training = evaluation.needs
+    with RunFolder(training.folder(root), resolve(training)) as folder:
+        folder.save_weights(resolve(training).steps, {"weight": np.ones(5)})
+    assert missing(WORKS, root) == [evaluation]
+    archive(root, tmp_path / "archive")
+    assert "17 of 18 runs are there" in (tmp_path / "archive" / ITEM.name / "report.md").read_text()
+    assert not evaluation.file(tmp_path / "archive").exists()
+
+
+def test_a_lost_training_is_made_again_with_its_evaluations(folders, tmp_path):
+    shutil.copytree(folders[0], tmp_path / "out")
+    once = [work for work in WORKS if work.needs is not None and work.needs.agent == "skipper-regen"]
+    shutil.rmtree(once[0].needs.folder(tmp_path / "out"))
+    again = missing(WORKS, tmp_path / "out")
+    assert again == [work for work in WORKS if once[0].needs in (work, work.needs)]
+    assert len(again) == 3  # skipper-once and skipper-regen play with these networks
+    assert missing(again, tmp_path / "out") == again
+
+
+def test_the_same_scale_in_other_words_is_the_same(copy, monkeypatch, capsys):
+    agents = ["skipper-regen", "leap", "director", "modelfree", "skipper-once"]
+    chosen = ["--seeds", "2", "--steps", "4000", "--agents", *agents, "--out", str(copy)]
+    run_command(monkeypatch, "reproduce", ITEM.name, *chosen)
+    assert f"all 18 runs of {ITEM.name} are there: nothing to do; see {copy / ITEM.name}" in capsys.readouterr().out
+    assert not (copy / "report.html").exists()
 
 
 def test_a_second_output_folder_is_added(copy, tmp_path):

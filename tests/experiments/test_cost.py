@@ -17,11 +17,14 @@ def test_costs_are_those_of_steps_and_episodes(tmp_path):
     assert costs.seconds([eight], tmp_path) == 8 * 5 * 40 / 25
 
 
-def test_what_was_done_costs_nothing(tmp_path):
-    costs = Costs(lambda config: (100.0, 25.0))
-    TRAINING.folder(tmp_path).mkdir(parents=True)
+def test_what_a_checkpoint_holds_costs_nothing_more(tmp_path):
+    costs, whole = Costs(lambda config: (100.0, 25.0)), 1_000 / 100 + OWN_EPISODES / 25
+    checkpoints = TRAINING.folder(tmp_path) / "checkpoints"
+    checkpoints.mkdir(parents=True)
     (TRAINING.folder(tmp_path) / "metrics.jsonl").write_text(json.dumps({"step": 750}) + "\n")
-    assert costs.seconds([TRAINING], tmp_path) == 0.25 * (1_000 / 100 + OWN_EPISODES / 25)
+    assert costs.seconds([TRAINING], tmp_path) == whole  # records without a checkpoint, as in an archive
+    (checkpoints / "step-000000000750.safetensors").write_bytes(b"state")
+    assert costs.seconds([TRAINING], tmp_path) == 0.25 * whole
 
 
 def test_every_agent_is_measured_once(tmp_path):

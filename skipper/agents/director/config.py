@@ -116,8 +116,9 @@ class BehaviourConfig:
     manager_reward: ManagerReward = "mean"
     """Rewards between two choices of the manager count as their "mean" (the public code) or "sum"."""
     worker_weight: WorkerWeight = "piece"
-    """What an imagined end takes away from the worker's later steps: in the public code only those of the same "piece"
-    of skill_duration steps, so that it learns of what would follow death; or those of the whole "rollout"."""
+    """How the worker weighs imagined steps: by continuation and discount since the start of their "piece" of
+    skill_duration steps (the public code, which so goes on learning from steps after a death), or since the start of
+    the whole "rollout"."""
     endless_intrinsic: bool = False
     """Let returns of goal similarity and novelty go on beyond the end of an episode (as Burda et al. 2019 do with
     theirs). In the public code they end with it, so that a worker that solves its task loses all that it could have
