@@ -14,7 +14,7 @@ from skipper.commands.options import (
     default_world,
     evaluation_sets,
 )
-from skipper.commands.tables import accuracy_table, changes_table, errors_table, results_json
+from skipper.commands.tables import accuracy_table, changes_table, endings_table, errors_table, results_json
 from skipper.envs.registry import Family, TaskSet, find_family
 from skipper.training.evaluate import TRAINING
 
@@ -30,7 +30,8 @@ class Diagnose:
 
     Director: how often its world model knows the agent's cell, in random walks on training and on unseen tasks; in the
     last of five states that it sees, and up to seven steps after that; "moved" is the first of these steps, only where
-    the agent truly moves.
+    the agent truly moves. The second table shows how likely it seems one step ahead that an episode goes on, where it
+    does ("lives") and where it ends, after so many states that were seen of it.
 
     Example: skipper diagnose runs/first --episodes 100 --difficulties 0.35 0.55
     """
@@ -80,4 +81,4 @@ class Diagnose:
         if self.json:
             print(json.dumps({"world_model": accuracy}, indent=2))
         else:
-            Console().print(accuracy_table(accuracy))
+            Console().print(accuracy_table(accuracy), "", endings_table(accuracy), sep="\n")

@@ -81,11 +81,23 @@ def errors_table(errors: dict[str, dict[str, Any]]) -> Table:
 
 def accuracy_table(accuracy: dict[str, dict[str, float]]) -> Table:
     """A row per set of tasks: how often the agent's cell is decoded right, seen and some steps after that."""
-    names = list(dict.fromkeys(name for shares in accuracy.values() for name in shares))
+    names = list(dict.fromkeys(name for shares in accuracy.values() for name in shares if name.startswith("cell_")))
     columns = [name.removeprefix("cell_").replace("imagined_", "+") for name in names]
     table = narrow_table(["cell decoded right"], columns)
     for tasks, shares in accuracy.items():
         table.add_row(tasks, *(f"{shares[name]:.2f}" if name in shares else "-" for name in names))
+    return table
+
+
+def endings_table(accuracy: dict[str, dict[str, float]]) -> Table:
+    """Two rows per set of tasks: how likely it seems that episodes go on, where they do and where they end."""
+    names = dict.fromkeys(name for shares in accuracy.values() for name in shares if not name.startswith("cell_"))
+    seen = dict.fromkeys(name.split("_")[1] for name in names)
+    table = narrow_table(["foreseen to go on"], [f"{number} seen" for number in seen])
+    for tasks, shares in accuracy.items():
+        for what in ("lives", "ends"):
+            values = [shares.get(f"{what}_{number}") for number in seen]
+            table.add_row(f"{tasks}, {what}", *("-" if value is None else f"{value:.2f}" for value in values))
     return table
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 
+from skipper.agents.director.accuracy import SEEN
 from skipper.agents.director.agent import DirectorAgent
 from skipper.analysis.world_model_accuracy import IMAGINED, OBSERVED, random_sequences, world_model_accuracy
 from skipper.envs.lava.config import LavaConfig
@@ -28,6 +29,7 @@ def test_the_accuracy_of_a_model_that_knows_nothing():
     config = configure("debug", "director", world=WORLD)
     actor = DirectorAgent(config, SPEC).evaluator(np.random.default_rng(0))
     found = world_model_accuracy(actor, LAVA, TASKS, seed=0)
-    assert list(found) == ["cell_seen", "cell_moved", *(f"cell_imagined_{step}" for step in range(1, IMAGINED + 1))]
-    assert max(found.values()) < 0.3
+    cells = ["cell_seen", "cell_moved", *(f"cell_imagined_{step}" for step in range(1, IMAGINED + 1))]
+    assert list(found) == [*cells, *(f"{what}_{seen}" for seen in SEEN for what in ("lives", "ends"))]
+    assert max(found[name] for name in cells) < 0.3
     assert found == world_model_accuracy(actor, LAVA, TASKS, seed=0)

@@ -16,7 +16,14 @@ from skipper.commands.compare import _sides_table, _tests_table
 from skipper.commands.environments import about
 from skipper.commands.help import entry
 from skipper.commands.pretrained import success_table
-from skipper.commands.tables import accuracy_table, changes_table, errors_table, results_table, show_measurements
+from skipper.commands.tables import (
+    accuracy_table,
+    changes_table,
+    endings_table,
+    errors_table,
+    results_table,
+    show_measurements,
+)
 from skipper.envs.minigrid.catalogue import describe
 from skipper.envs.registry import find_family
 from skipper.experiments.ablate import PLANNING, changes
@@ -43,6 +50,11 @@ def ablation():
     return changes_table("changed", dict.fromkeys(rows, SETS))
 
 
+def endings():
+    columns = [f"{what}_{seen}" for seen in (2, 5, 8, 11) for what in ("lives", "ends")]
+    return endings_table(dict.fromkeys(("training", *SETS), dict.fromkeys(columns, 1.0)))
+
+
 def accuracy():
     columns = ("cell_seen", "cell_moved", *(f"cell_imagined_{step}" for step in range(1, 8)))
     return accuracy_table(dict.fromkeys(("training", *SETS), dict.fromkeys(columns, 1.0)))
@@ -61,6 +73,7 @@ TABLES = {
     "diagnose": lambda: changes_table("true, not learned", dict.fromkeys(REPLACED, SETS)),
     "diagnose, errors": lambda: errors_table(json.loads((RESULTS / "diagnose.json").read_text())["truth"]),
     "diagnose director": accuracy,
+    "diagnose director, endings": endings,
     "ablate": ablation,
     "compare, sides": lambda: comparison(_sides_table),
     "compare, tests": lambda: comparison(_tests_table),
@@ -131,3 +144,10 @@ def test_a_set_without_moves_has_no_share_of_them():
     rows = [line.split() for line in render(table, 80)]
     assert ["0.25", "1.00", "-"] in rows
     assert ["0.35", "1.00", "0.50"] in rows
+
+
+def test_endings_have_a_row_for_what_lives_and_one_for_what_ends():
+    table = endings_table({"0.25": {"cell_seen": 1.0, "lives_2": 0.9, "ends_2": 0.4, "lives_5": 0.8}})
+    rows = [line.split() for line in render(table, 80)]
+    assert ["0.25,", "lives", "0.90", "0.80"] in rows
+    assert ["0.25,", "ends", "0.40", "-"] in rows

@@ -1,11 +1,15 @@
-"""How well the world model knows where the agent is: seen, and imagined without looking."""
+"""How well the world model knows where the agent is, and when episodes end."""
+
+import numpy as np
+import torch
 
 from skipper.agents.director.layers import UniformNoise
-from skipper.agents.director.world_model import WorldModel, to_tensors
+from skipper.agents.director.world_model import State, WorldModel, to_tensors
 from skipper.replay import sequences as replay
 from skipper.types import EnvironmentSpec, scene_of
 
 OBSERVED = 5  # states that the model sees before it imagines
+SEEN = (2, 5, 8, 11)  # states that the model has seen of an episode before it foresees whether it goes on
 
 
 def cell_accuracy(
@@ -32,3 +36,26 @@ def cell_accuracy(
         shares["cell_moved"] = right[observed, moved]
     shares |= {f"cell_imagined_{ahead}": each for ahead, each in enumerate(right[observed:], 1)}
     return {name: float(each.mean()) for name, each in shares.items()}
+
+
+@torch.no_grad()
+def foreseen_endings(
+    model: WorldModel, spec: EnvironmentSpec, drawn: replay.Sequences, noise: UniformNoise
+) -> dict[str, float]:
+    """Mean probability, foreseen one step ahead, that an episode goes on: where it does ("lives"), and where it ends.
+
+    By the number of states that were seen of it, on which a model that knows what ends episodes does not depend.
+    """
+    B, T = drawn.reward.shape  # noqa: N806
+    uniform = noise.draw(T, B, model.dynamics.shape[0])
+    batch = to_tensors(drawn, spec, str(uniform.device))
+    # Infer all states, and imagine the next one of each.
+    state, _ = model.dynamics.observe(model.embed(batch.classes), batch.action, uniform, batch.first)
+    ahead = model.dynamics.imagine(State(state.deter[:-1], state.stoch[:-1]), batch.action[1:], uniform[1:])
+    found = model.predict_continuation(ahead.features).cpu().numpy().T  # (B, T - 1)
+    # States seen of the present episode, and whether the next one belongs to it.
+    begun = np.maximum.accumulate(np.where(drawn.first, np.arange(T), 0), axis=1)
+    seen, inside, ends = (np.arange(T) - begun + 1)[:, :-1], ~drawn.first[:, 1:], drawn.terminal[:, 1:]
+    which = {"lives": inside & ~ends, "ends": inside & ends}
+    chosen = {f"{name}_{number}": each & (seen == number) for number in SEEN for name, each in which.items()}
+    return {name: float(found[each].mean()) for name, each in chosen.items() if each.any()}

@@ -3,8 +3,9 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from skipper.agents.director.accuracy import OBSERVED, cell_accuracy
+from skipper.agents.director.accuracy import OBSERVED, cell_accuracy, foreseen_endings
 from skipper.agents.director.layers import UniformNoise
+from skipper.agents.director.world_model import State
 from skipper.analysis.world_model_accuracy import random_sequences
 from skipper.envs.lava.config import LavaConfig
 from skipper.envs.lava.family import LAVA, environment_spec
@@ -53,3 +54,53 @@ def test_a_model_that_expects_nothing_to_move_is_right_only_where_nothing_moves(
     assert not cell_accuracy(StandingStill(cells), SPEC, drawn._replace(first=other), UniformNoise(None, "cpu"))
     known = cell_accuracy(Clairvoyant(cells), SPEC, drawn, UniformNoise(np.random.default_rng(0), "cpu"))
     assert set(known.values()) == {1.0}
+
+
+class Clock(torch.nn.Module):
+    """A model whose state counts the states that it sees, and that expects the end after the fifth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dynamics = SimpleNamespace(shape=(1, 1), observe=self.observe, imagine=self.imagine)
+
+    def embed(self, classes):
+        return classes
+
+    def observe(self, embedding, action, _uniform, first):
+        count, counts = torch.zeros(action.shape[1]), []
+        for t in range(len(action)):
+            count = torch.where(first[t], 1.0, count + 1)
+            counts.append(count)
+        counts = torch.stack(counts)[..., None]
+        return State(counts, counts), None
+
+    def imagine(self, state, _action, _uniform):
+        return state
+
+    def predict_continuation(self, features):
+        return (features[..., 0] <= 5).float()
+
+
+def test_a_clock_foresees_endings_by_the_number_of_states_that_it_has_seen():
+    rng = np.random.default_rng(0)
+    drawn = random_sequences(LAVA, training_tasks(WORLD, 3, seed=0), SPEC, rng, across_episodes=True)
+    found = foreseen_endings(Clock(), SPEC, drawn, UniformNoise(rng, "cpu"))
+    assert {name: value for name, value in found.items() if name.startswith("lives")} == {
+        "lives_2": 1.0,
+        "lives_5": 1.0,
+        "lives_8": 0.0,
+        "lives_11": 0.0,
+    }
+    assert (found["ends_2"], found["ends_5"]) == (1.0, 1.0)
+
+
+def test_endings_are_those_of_the_walks():
+    """A model that is told the truth: the continuation of the next state, by where the sequence is."""
+    rng = np.random.default_rng(0)
+    drawn = random_sequences(LAVA, training_tasks(WORLD, 3, seed=0), SPEC, rng, across_episodes=True)
+    told = Clock()
+    truth = torch.from_numpy(1.0 - drawn.terminal[:, 1:].T)
+    told.predict_continuation = lambda features: truth
+    found = foreseen_endings(told, SPEC, drawn, UniformNoise(rng, "cpu"))
+    assert all(value == (1.0 if name.startswith("lives") else 0.0) for name, value in found.items())
+    assert {"lives_2", "ends_2", "lives_5", "ends_5"} <= set(found)
