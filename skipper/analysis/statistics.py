@@ -196,11 +196,11 @@ def mcnemar(first: Array, second: Array) -> McNemar:
 
 
 def seed_interval(values: Array) -> tuple[Array, Array]:
-    """Mean over the first axis, the seeds, and half the width of its 95% t-interval; 0 with one seed."""
+    """Mean over the first axis, the seeds, and half the width of its 95% t-interval; NaN with one seed."""
     seeds = len(values)
     mean = np.asarray(values.mean(0))
     if seeds < 2:
-        return mean, np.zeros_like(mean)
+        return mean, np.full_like(mean, np.nan)
     error = values.std(0, ddof=1) / math.sqrt(seeds)
     return mean, np.asarray(float(stats.t.isf(ALPHA / 2, seeds - 1)) * error)
 

@@ -116,7 +116,10 @@ def describe_scale(item: Item, scale: Scale) -> str:
     agents: dict[range, list[str]] = {}
     for agent in dict.fromkeys(series.agent for series in series_of(item, scale)):
         agents.setdefault(seeds_of(agent, item, scale), []).append(agent)
-    seeds = {f"{numbers[0]} to {numbers[-1]}": ", ".join(names) for numbers, names in agents.items()}
+    seeds = {
+        str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}": ", ".join(names)
+        for numbers, names in agents.items()
+    }
     left_out = dict.fromkeys(series.agent for series in item.series if series not in series_of(item, scale))
     return (
         f"{scale.preset or item.preset}{f' with {steps:,} steps' if steps else ''}, training seeds "

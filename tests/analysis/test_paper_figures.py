@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from matplotlib.container import ErrorbarContainer
 
 from skipper.analysis import paper_figures
 from skipper.analysis.paper_figures import (
@@ -79,6 +80,18 @@ def test_bars_have_hatches_and_leave_room_for_what_is_missing(drawn, tmp_path):
     bars = drawn[0].axes[0].patches
     assert [round(bar.get_height(), 3) for bar in bars] == [0.6] * 5 + [0.2]
     assert len({bar.get_hatch() for bar in bars}) == 2
+
+
+def test_one_seed_has_no_interval(drawn, tmp_path):
+    one = {name: np.array([0.5]) for name in SETS}
+    draw_bars({"leap": one}, SETS, tmp_path / "bars", "difficulty")
+    draw_against_tasks({"leap": {"5": one}}, SETS, tmp_path / "tasks", "difficulty")
+    draw_curves({"leap": [records(0.5)]}, SETS, tmp_path / "curves", "difficulty")
+    bars, tasks, curves = (figure.axes[0] for figure in drawn)
+    for axes in (bars, tasks):
+        whiskers = next(each for each in axes.containers if isinstance(each, ErrorbarContainer)).lines[2]
+        assert np.isnan(np.concatenate(whiskers[0].get_segments())[:, 1]).all()
+    assert np.nanmax(curves.get_lines()[0].get_ydata()) == 0.5
 
 
 def test_suppression_shows_four_measures(drawn, tmp_path):
