@@ -127,5 +127,5 @@ def missing(works: Sequence[Work], root: Path, *, weights: bool = False) -> list
     unfinished = [work for work in works if not work.finished(root)]
     evaluated = {work.needs for work in works} - {work.needs for work in unfinished}
     wanted = {work for work in unfinished if weights or not (work in evaluated and work.recorded(root))}
-    lost = {work for work in wanted if not work.recorded(root)}
+    lost = {work for work in wanted if isinstance(work, Training) and not work.recorded(root)}
     return [work for work in works if work in wanted or work.needs in lost]
