@@ -69,11 +69,14 @@ def unchecked(monkeypatch):
     monkeypatch.setattr(optimizer, "check_gradients", lambda _: None)
 
 
-def test_an_update_of_director(unchecked):
+@pytest.mark.parametrize("across", [False, True])
+def test_an_update_of_director(across, unchecked):
     config, spec, learner = with_experience("director")
+    learner._sampler._across = across
     batch = to_tensors(learner._sampler.sample(16, np.random.default_rng(0)), spec, "cpu")
     agent = DirectorAgent(config, spec)
-    there = type(batch)(*(column.to(DEVICE) for column in batch))
+    assert (batch.first is not None) == across
+    there = type(batch)(*(column if column is None else column.to(DEVICE) for column in batch))
     with OnDevice() as watch:
         metrics = agent._updater.update(there)
     assert {value.device.type for value in metrics.values()} == {DEVICE}
