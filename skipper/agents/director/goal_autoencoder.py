@@ -46,8 +46,7 @@ class GoalAutoencoder(nn.Module):
     def forward(self, deter: Tensor, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss on states (B, D), with random numbers (B, S); and metrics."""
         logits = self.logits(deter)
-        probabilities = few_class_softmax(logits)
-        codes = straight_through(sample_one_hot(probabilities.detach(), uniform), probabilities)
+        codes = straight_through(logits, uniform)
         error = (self.goal(codes) - deter).square().sum(-1).mean()
         kl = kl_from_uniform(logits).mean()
         loss = error + self.kl_scale(kl.detach()) * kl

@@ -15,8 +15,7 @@ from skipper.agents.director.world_model import State
 class Rollout(NamedTuple):
     """H imagined steps from B states."""
 
-    state: State  # (H + 1, B, ...)
-    features: Tensor  # (H + 1, B, F) of these states
+    features: Tensor  # (H + 1, B, F) of states
     skill: Tensor  # (H + 1, B, S, C) one-hot
     goal: Tensor  # (H + 1, B, D)
     action: Tensor  # (H + 1, B, 1, A) one-hot
@@ -41,20 +40,20 @@ def imagine(
             skill = network.manager.sample(features, skill_uniform[t])
             goal = network.goals.goal(skill)
         action = network.worker.sample(torch.cat([features, goal], -1), action_uniform[t])
-        steps.append((*state, features, skill, goal, action))
+        steps.append((features, skill, goal, action))
         # The world model predicts what follows.
         if t < config.horizon:
             state = model.dynamics.imagine(state, action.flatten(-2), state_uniform[t])
-    deter, stoch, features, skill, goal, action = (torch.stack(column) for column in zip(*steps, strict=True))
+    features, skill, goal, action = (torch.stack(column) for column in zip(*steps, strict=True))
     continuation = model.predict_continuation(features)
     continuation[0] = 1 - terminal
-    return Rollout(State(deter, stoch), features, skill, goal, action, continuation)
+    return Rollout(features, skill, goal, action, continuation)
 
 
 @torch.no_grad()
 def rewards(network: DirectorNetwork, rollout: Rollout, config: BehaviourConfig, uniform: Tensor) -> dict[str, Tensor]:
     """All rewards (H, B) by name, with random numbers (H, B, S) for the codes of states."""
-    arrived = rollout.state.deter[1:]
+    arrived = rollout.features[1:, :, : rollout.goal.shape[-1]]  # deterministic states
     goal = rollout.goal[1:] if config.goal_reward == "arrival" else rollout.goal[:-1]
     return {
         "extrinsic": network.world_model.predict_reward(rollout.features[1:]),

@@ -1,6 +1,7 @@
 """Layers, transforms and one-hot samples that all networks of Director share (Hafner et al. 2022, public code)."""
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,14 +74,30 @@ def few_class_log_softmax(logits: Tensor) -> Tensor:
 
 def sample_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """(..., C) one-hot samples by the inverse of the cumulative distribution, from ``uniform`` (...,)."""
-    passed = (probabilities.cumsum(-1) <= uniform[..., None]).sum(-1, keepdim=True)
-    index = passed.clamp(max=probabilities.shape[-1] - 1)  # sums may round to less than 1
+    index = torch.searchsorted(probabilities.cumsum(-1), uniform[..., None].contiguous(), right=True)
+    index = index.clamp_(max=probabilities.shape[-1] - 1)  # sums may round to less than 1
     return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
 
 
-def straight_through(one_hot: Tensor, probabilities: Tensor) -> Tensor:
-    """The sample, with the gradient of its probabilities (Bengio et al. 2013)."""
-    return one_hot + probabilities - probabilities.detach()
+class _StraightThrough(torch.autograd.Function):
+    """A sample of a softmax, with the gradient of the softmax."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, uniform: Tensor) -> Tensor:
+        probabilities = few_class_softmax(logits)
+        ctx.save_for_backward(probabilities)
+        return sample_one_hot(probabilities, uniform)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (probabilities,) = ctx.saved_tensors
+        weighted = probabilities * gradient
+        return torch.addcmul(weighted, probabilities, weighted.sum(-1, keepdim=True), value=-1), None
+
+
+def straight_through(logits: Tensor, uniform: Tensor) -> Tensor:
+    """(..., C) one-hot samples of logits (..., C), with the gradient of their probabilities (Bengio et al. 2013)."""
+    return _StraightThrough.apply(logits, uniform)
 
 
 def mode_one_hot(logits: Tensor) -> Tensor:

@@ -56,9 +56,10 @@ def abstract_continuation(continuation: Tensor, duration: int) -> Tensor:
 def lambda_returns(rewards: Tensor, values: Tensor, continuation: Tensor, discount: float, mix: float) -> Tensor:
     """(L, B) returns from rewards (L, B), values and continuations (L + 1, B); ``mix`` is lambda (Sutton 1988)."""
     assert len(values) == len(continuation) == len(rewards) + 1, (values.shape, continuation.shape, rewards.shape)
+    discounts = discount * continuation[1:]
+    one_step, kept = rewards + (1 - mix) * discounts * values[1:], mix * discounts
     returns, following = [], values[-1]
     for t in reversed(range(len(rewards))):
-        bootstrap = (1 - mix) * values[t + 1] + mix * following
-        following = rewards[t] + discount * continuation[t + 1] * bootstrap
+        following = torch.addcmul(one_step[t], kept[t], following)
         returns.append(following)
     return torch.stack(returns[::-1])

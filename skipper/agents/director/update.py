@@ -2,58 +2,17 @@
 
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 
-from skipper.agents import optimizer
 from skipper.agents.director.actor_critic import Actor, ActorCritic, Trajectory
-from skipper.agents.director.config import DirectorConfig, DirectorLearningConfig
+from skipper.agents.director.config import DirectorConfig
 from skipper.agents.director.imagination import imagine, manager_trajectory, rewards, worker_trajectory
 from skipper.agents.director.layers import UniformNoise
 from skipper.agents.director.network import DirectorNetwork
+from skipper.agents.director.optimizer import NetworkOptimizer
 from skipper.agents.director.world_model import Sequences, State
 from skipper.agents.learning_core import load_module_state, module_state, named_rng
 from skipper.types import EnvironmentSpec
-
-
-class NetworkOptimizer:
-    """Adam with gradients clipped by their norm, and weight decay on matrices and kernels only."""
-
-    def __init__(self, network: nn.Module, config: DirectorLearningConfig) -> None:
-        self._named = {name: each for name, each in network.named_parameters() if each.requires_grad}
-        self._clip = config.gradient_clip
-        parameters = list(self._named.values())
-        groups = [
-            {"params": [each for each in parameters if each.ndim > 1], "weight_decay": config.weight_decay},
-            {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
-        ]
-        fused = parameters[0].device.type in ("cpu", "cuda")
-        self._adam = torch.optim.AdamW(groups, lr=config.learning_rate, eps=config.adam_epsilon, fused=fused)
-
-    def step(self, loss: Tensor) -> None:
-        """One gradient step; the gradient must be finite."""
-        self._adam.zero_grad()
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self._named.values(), self._clip)
-        optimizer.check_gradients([norm])
-        self._adam.step()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Moments and step counts, by parameter name."""
-        return {
-            name: {key: value.cpu().numpy().copy() for key, value in self._adam.state[each].items()}
-            for name, each in self._named.items()
-            if each in self._adam.state
-        }
-
-    def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Continue with saved moments."""
-        for name, entries in saved.items():
-            each = self._named[name]
-            self._adam.state[each] = {
-                key: torch.from_numpy(np.array(value)).to(each.device) for key, value in entries.items()
-            }
 
 
 class DirectorUpdater:

@@ -16,11 +16,9 @@ from skipper.agents.director.layers import (
     NORM_EPSILON,
     Dense,
     balanced_kl,
-    few_class_softmax,
     mlp,
     mode_one_hot,
     output_layer,
-    sample_one_hot,
     straight_through,
     symexp,
     symlog,
@@ -103,7 +101,7 @@ class RecurrentModel(nn.Module):
         Gets embeddings (T, B, E), actions (T, B, A), of which the first are ignored, and random numbers (T, B, S).
         Where ``first`` (T, B) says that an episode begins, the state is the initial one again and the action ignored.
         """
-        T, B, _ = embedding.shape  # noqa: N806
+        B = embedding.shape[1]  # noqa: N806
         action = torch.cat([torch.zeros_like(action[:1]), action[1:]])
         if first is not None:
             action = action.masked_fill(first[..., None], 0.0)
@@ -113,12 +111,12 @@ class RecurrentModel(nn.Module):
         # The recurrence.
         initial, states, logits = self.initial(B), [], []
         state = initial
-        for t in range(T):
+        for t, (moved_t, seen_t, uniform_t) in enumerate(zip(moved.unbind(), seen.unbind(), uniform, strict=True)):
             if first is not None:
                 state = State(*(torch.where(first[t, :, None], *each) for each in zip(initial, state, strict=True)))
-            deter = self._transition(state, moved[t], from_stoch)
-            found = self._posterior(deter, seen[t], from_deter)
-            state = State(deter, _sampled(found, uniform[t]))
+            deter = self._transition(state, moved_t, from_stoch)
+            found = self._posterior(deter, seen_t, from_deter)
+            state = State(deter, straight_through(found, uniform_t).flatten(-2))
             states.append(state)
             logits.append(found)
         deters, stochs = zip(*states, strict=True)
@@ -128,13 +126,14 @@ class RecurrentModel(nn.Module):
         """The posterior state after one action (B, A) and what was seen then (B, E)."""
         deter = self._transition(state, self._from_action(action), self._from_stoch())
         found = self._posterior(deter, self._from_embedding(embedding), self._from_deter())
-        return State(deter, _sampled(found, uniform))
+        return State(deter, straight_through(found, uniform).flatten(-2))
 
     def imagine(self, state: State, action: Tensor, uniform: Tensor | None = None) -> State:
         """The state after an action (B, A), sampled from the prior by random numbers (B, S), or the most likely one."""
         deter = self._transition(state, self._from_action(action), self._from_stoch())
         logits = self.prior(deter)
-        return State(deter, mode_one_hot(logits).flatten(-2) if uniform is None else _sampled(logits, uniform))
+        stoch = mode_one_hot(logits) if uniform is None else straight_through(logits, uniform)
+        return State(deter, stoch.flatten(-2))
 
     # Linear layers on several inputs, one input at a time.
 
@@ -162,12 +161,6 @@ class RecurrentModel(nn.Module):
         """Logits (B, S, C)."""
         hidden = self.posterior_hidden.activate(functional.linear(deter, from_deter) + seen)
         return self.posterior_output(hidden).unflatten(-1, self.shape)
-
-
-def _sampled(logits: Tensor, uniform: Tensor) -> Tensor:
-    """(B, S * C) a sample of logits (B, S, C), with straight-through gradients."""
-    probabilities = few_class_softmax(logits)
-    return straight_through(sample_one_hot(probabilities.detach(), uniform), probabilities).flatten(-2)
 
 
 class WorldModelResult(NamedTuple):

@@ -29,12 +29,12 @@ def test_a_skill_is_held_until_the_manager_chooses_again():
 def test_states_follow_the_actions():
     _, networks, found = rollout()
     random = uniform(9, BATCH, sum(networks.random_numbers))
-    before = State(found.state.deter[3], found.state.stoch[3])
+    before = State(*found.features[3].tensor_split([found.goal.shape[-1]], -1))
     latents = networks.random_numbers[2]
     after = networks.world_model.dynamics.imagine(before, found.action[3, :, 0], random[3, :, -latents:])
-    torch.testing.assert_close(after.deter, found.state.deter[4])
+    torch.testing.assert_close(after.features, found.features[4])
     assert torch.equal(found.continuation[0], torch.tensor([1.0, 1, 0, 1, 1]))
-    wanted = networks.world_model.predict_continuation(found.state.features[5])
+    wanted = networks.world_model.predict_continuation(found.features[5])
     torch.testing.assert_close(found.continuation[5], wanted)
 
 
@@ -44,9 +44,10 @@ def test_which_goal_an_arrival_is_compared_to():
     arrival = rewards(networks, found, config.behaviour, random)["goal"]
     pursued_config, _ = small(behaviour={"goal_reward": "pursued"})
     pursued = rewards(networks, found, pursued_config.behaviour, random)["goal"]
+    deter = found.features[..., : config.model.deterministic]
     for t in range(1, 9):
-        torch.testing.assert_close(arrival[t - 1], max_cosine(found.goal[t], found.state.deter[t]))
-        torch.testing.assert_close(pursued[t - 1], max_cosine(found.goal[t - 1], found.state.deter[t]))
+        torch.testing.assert_close(arrival[t - 1], max_cosine(found.goal[t], deter[t]))
+        torch.testing.assert_close(pursued[t - 1], max_cosine(found.goal[t - 1], deter[t]))
         assert torch.equal(arrival[t - 1], pursued[t - 1]) == (t % 4 != 0)
 
 
@@ -56,12 +57,12 @@ def test_what_worker_and_manager_learn_from():
     assert set(given) == {"extrinsic", "exploration", "goal"}
     worker = worker_trajectory(found, given, config.behaviour)
     manager = manager_trajectory(found, given, config.behaviour)
-    features, width = found.state.features.shape[-1], config.model.deterministic
+    features, width = found.features.shape[-1], config.model.deterministic
     assert worker.inputs.shape == (5, 2 * BATCH, features + width)
     assert manager.inputs.shape == (3, BATCH, features)
     # The last goal of a piece is the one that was pursued in it.
     torch.testing.assert_close(worker.inputs[4, :BATCH, features:], found.goal[0])
-    torch.testing.assert_close(worker.inputs[4, :BATCH, :features], found.state.features[4])
+    torch.testing.assert_close(worker.inputs[4, :BATCH, :features], found.features[4])
     torch.testing.assert_close(manager.action[1], found.skill[4])
     # A start in a terminal state has no weight.
     assert (worker.weight[:, 2] == 0).all()

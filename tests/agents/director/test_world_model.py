@@ -9,7 +9,6 @@ from skipper.agents.director.layers import (
     few_class_log_softmax,
     few_class_softmax,
     mlp,
-    mode_one_hot,
     sample_one_hot,
     straight_through,
     symexp,
@@ -108,14 +107,14 @@ def test_softmax_of_few_classes_is_that_of_pytorch():
 
 
 def test_straight_through_gradients_are_those_of_the_probabilities():
-    logits = torch.tensor([0.2, -0.5, 1.0], requires_grad=True)
-    direction = torch.tensor([1.0, 2.0, -1.0])
-    probabilities = logits.softmax(-1)
-    sample = straight_through(mode_one_hot(logits.detach()), probabilities)
-    torch.testing.assert_close(sample.detach(), torch.tensor([0.0, 0, 1]))
-    (found,) = torch.autograd.grad((sample * direction).sum(), logits, retain_graph=True)
-    (wanted,) = torch.autograd.grad((probabilities * direction).sum(), logits)
-    torch.testing.assert_close(found, wanted)
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(2, 3, 4, generator=generator, requires_grad=True)
+    weights, numbers = torch.randn(2, 3, 4, generator=generator), uniform(2, 3)
+    sample = straight_through(logits, numbers)
+    assert torch.equal(sample, sample_one_hot(logits.detach().softmax(-1), numbers))
+    (found,) = torch.autograd.grad((sample * weights).sum(), logits)
+    (expected,) = torch.autograd.grad((logits.softmax(-1) * weights).sum(), logits)
+    torch.testing.assert_close(found, expected)
 
 
 def test_prior_and_posterior_get_their_shares_of_the_divergence():

@@ -1,0 +1,90 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from skipper.agents.director.config import DirectorLearningConfig
+from skipper.agents.director.layers import mlp
+from skipper.agents.director.optimizer import NetworkOptimizer
+from skipper.agents.optimizer import NotFiniteError
+from skipper.nets.layers import seeded_initialisation
+
+CONFIG = DirectorLearningConfig(learning_rate=0.05, gradient_clip=0.7, weight_decay=0.3)
+
+
+def network() -> nn.Sequential:
+    with seeded_initialisation(0):
+        return mlp(5, 2, 19, 3)
+
+
+def losses(steps: int) -> list[Callable[[nn.Module], torch.Tensor]]:
+    """Losses whose gradients are now smaller, now larger than what is clipped."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [(0.01, 1, 9)[step % 3] * torch.randn(7, 5, generator=generator) for step in range(steps)]
+    return [lambda each, x=x: (each(x) - 1).square().sum() * x.abs().mean() for x in inputs]
+
+
+def test_it_is_pytorchs_adamw_with_clipped_gradients():
+    mine, plain = network(), network()
+    optimizer = NetworkOptimizer(mine, CONFIG)
+    groups = [[each for each in plain.parameters() if (each.ndim > 1) == decays] for decays in (True, False)]
+    decays = [{"params": groups[0], "weight_decay": 0.3}, {"params": groups[1], "weight_decay": 0.0}]
+    adam = torch.optim.AdamW(decays, lr=0.05, eps=CONFIG.adam_epsilon)
+    clipped = []
+    for loss in losses(9):
+        optimizer.step(loss(mine))
+        adam.zero_grad()
+        loss(plain).backward()
+        clipped.append(float(nn.utils.clip_grad_norm_(plain.parameters(), 0.7)) > 0.7)
+        adam.step()
+    assert 0 < sum(clipped) < 9
+    for one, two in zip(mine.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+
+
+def test_the_step_on_a_device_is_that_of_the_kernel():
+    one, two = network(), network()
+    kernel, device = NetworkOptimizer(one, CONFIG), NetworkOptimizer(two, CONFIG)
+    device._on_cpu = False
+    for loss in losses(6):
+        kernel.step(loss(one))
+        device.step(loss(two))
+    for first, second in zip(one.parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-4, atol=1e-5)
+
+
+def test_it_goes_on_exactly_where_its_state_was_taken():
+    one = network()
+    optimizer = NetworkOptimizer(one, CONFIG)
+    first, second, third = losses(3)
+    optimizer.step(first(one))
+    optimizer.step(second(one))
+    saved = optimizer.state_dict()
+    two = network()
+    two.load_state_dict(one.state_dict())
+    other = NetworkOptimizer(two, CONFIG)
+    other.load_state_dict(saved)
+    optimizer.step(third(one))
+    other.step(third(two))
+    for before, after in zip(one.parameters(), two.parameters(), strict=True):
+        assert torch.equal(before, after)
+    assert all(int(entries["step"]) == 2 for entries in saved.values())  # a copy
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing():
+    line = nn.Linear(2, 1, bias=False)
+    optimizer, before = NetworkOptimizer(line, CONFIG), line.weight.detach().clone()
+    with pytest.raises(NotFiniteError, match="gradient"):
+        optimizer.step((line.weight - line.weight.detach()).abs().sqrt().sum())  # finite, with an infinite slope
+    assert torch.equal(line.weight, before)
+
+
+def test_gradients_of_any_memory_layout_are_learned_from():
+    line = nn.Linear(3, 2, bias=False)
+    slope, before = torch.tensor([[1.0, -2], [3, -4], [5, -6]]), line.weight.detach().clone()
+    NetworkOptimizer(line, DirectorLearningConfig(learning_rate=0.1, weight_decay=0.0)).step(
+        (line.weight.T * slope).sum()
+    )
+    np.testing.assert_allclose((before - line.weight.detach()).T, 0.1 * slope.sign(), rtol=1e-4)
