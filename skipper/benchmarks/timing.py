@@ -1,6 +1,6 @@
 """Timing of single calls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -9,12 +9,22 @@ import numpy as np
 
 def median_seconds(work: Callable[[], Any], seconds: float) -> float:
     """Median duration of a call over ``seconds``, after a few untimed ones."""
+    return medians_in_turns([work], seconds)[0]
+
+
+def medians_in_turns(works: Sequence[Callable[[], Any]], seconds: float) -> list[float]:
+    """Median durations of calls that take turns over ``seconds``, so that a machine's changing speed affects all."""
     for _ in range(3):
-        work()
-    times: list[float] = []
+        for work in works:
+            work()
+    times: list[list[float]] = []
     end = perf_counter() + seconds
     while perf_counter() < end or len(times) < 5:
-        begin = perf_counter()
-        work()
-        times.append(perf_counter() - begin)
-    return float(np.median(times))
+        times.append([_seconds(work) for work in works])
+    return [float(np.median(column)) for column in zip(*times, strict=True)]
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    begin = perf_counter()
+    work()
+    return perf_counter() - begin

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -17,7 +16,7 @@ from skipper.agents.leap.config import LeapConfig
 from skipper.agents.registry import agent_kind
 from skipper.agents.skipper.config import SkipperConfig, as_variant
 from skipper.agents.target_config import TargetRunConfig
-from skipper.benchmarks.timing import median_seconds
+from skipper.benchmarks.timing import median_seconds, medians_in_turns
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
 from skipper.nets.layers import seeded_initialisation
@@ -72,8 +71,7 @@ def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict
         for func, args, kwargs in operations.calls:
             func(*args, **kwargs)
 
-    times = [(median_seconds(update, seconds / 4), median_seconds(alone, seconds / 4)) for _ in range(4)]
-    whole, least = (float(np.median(column)) / every for column in zip(*times, strict=True))
+    whole, least = (median / every for median in medians_in_turns([update, alone], 2 * seconds))
     gflop = operations.flop / every / 1e9
     ceiling, reached = gflop / least, gflop / whole
     return {"ms": whole * 1e3, "gflop": gflop, "ceiling_gflops": ceiling, "gflops": reached, "share": reached / ceiling}
