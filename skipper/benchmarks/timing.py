@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from skipper.types import Array
+
 
 def median_seconds(work: Callable[[], Any], seconds: float) -> float:
     """Median duration of a call over ``seconds``, after a few untimed ones."""
-    return medians_in_turns([work], seconds)[0]
+    return float(np.median(seconds_in_turns([work], seconds)))
 
 
-def medians_in_turns(works: Sequence[Callable[[], Any]], seconds: float) -> list[float]:
-    """Median durations of calls that take turns over ``seconds``, so that a machine's changing speed affects all."""
+def seconds_in_turns(works: Sequence[Callable[[], Any]], seconds: float) -> Array:
+    """(N, W) durations of W calls that take turns over ``seconds``, so that a machine's changing speed affects all."""
     for _ in range(3):
         for work in works:
             work()
@@ -21,7 +23,7 @@ def medians_in_turns(works: Sequence[Callable[[], Any]], seconds: float) -> list
     end = perf_counter() + seconds
     while perf_counter() < end or len(times) < 5:
         times.append([_seconds(work) for work in works])
-    return [float(np.median(column)) for column in zip(*times, strict=True)]
+    return np.array(times)
 
 
 def _seconds(work: Callable[[], Any]) -> float:

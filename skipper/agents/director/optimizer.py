@@ -1,7 +1,7 @@
-"""Adam with decoupled weight decay and gradients clipped by their norm, one pass over each parameter.
+"""Adam with decoupled weight decay and gradients clipped by their norm.
 
-PyTorch's fused Adam with clipping takes three times as long on a CPU for as many small parameters, and importing it
-takes over a second.
+For the 111 parameters of Director's networks PyTorch's fused AdamW with clipping takes 6 ms on a CPU, these kernels 3.5
+(lab book 65), and importing it takes over a second.
 """
 
 from typing import Any
@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skipper.agents import optimizer
+from skipper.agents import optimizer as common
 from skipper.agents.director.config import DirectorLearningConfig
-from skipper.agents.optimizer import LANES, MEAN_DECAY, SQUARE_DECAY
 from skipper.runtime.jit import kernel
 from skipper.types import Array
 
 MEAN, SQUARE, STEP = "exp_avg", "exp_avg_sq", "step"  # PyTorch's names of Adam's state
+MEAN_DECAY, SQUARE_DECAY, LANES = common.MEAN_DECAY, common.SQUARE_DECAY, common.LANES
 
 
 @kernel
@@ -47,53 +47,62 @@ def _adamw(weights, gradient, mean, square, settings):
 
 
 class NetworkOptimizer:
-    """Optimises one network; only matrices and kernels decay."""
+    """Optimises one network, all of whose parameters take part in every step; only matrices and kernels decay."""
 
     def __init__(self, network: nn.Module, config: DirectorLearningConfig) -> None:
         self._named = {name: each for name, each in network.named_parameters() if each.requires_grad}
-        self._parameters = list(self._named.values())
         self._config = config
-        self._on_cpu = self._parameters[0].is_cpu
+        self._on_cpu = all(each.is_cpu for each in self._named.values())
         self._steps = 0
         self._moments = {name: (torch.zeros_like(each), torch.zeros_like(each)) for name, each in self._named.items()}
-        if self._on_cpu:
-            self._vectors = {name: tuple(map(_vector, moments)) for name, moments in self._moments.items()}
+
+    @property
+    def _parameters(self) -> list[nn.Parameter]:
+        return list(self._named.values())
 
     def step(self, loss: Tensor) -> None:
         """One gradient step; the gradient must be finite."""
         for each in self._parameters:
             each.grad = None
         loss.backward()
-        self._steps += 1
         if self._on_cpu:
             self._step_on_cpu()
         else:
             self._step_on_device()
 
     def _step_on_cpu(self) -> None:
-        gradients = {name: _vector(each.grad) for name, each in self._named.items() if each.grad is not None}
+        gradients = {name: _vector(_gradient(each).contiguous()) for name, each in self._named.items()}
         norm = float(np.sqrt(sum(_square_sum(gradient) for gradient in gradients.values())))
-        optimizer.check_gradients([torch.tensor(norm)])
+        common.check_gradients([torch.tensor(norm)])
+        self._steps += 1
         scale = min(1.0, self._config.gradient_clip / (norm + 1e-6))
         settings = {decays: tuple(map(np.float32, (scale, *self._settings(decays)))) for decays in (False, True)}
-        for name, gradient in gradients.items():
-            weights = self._named[name]
-            _adamw(_vector(weights.detach()), gradient, *self._vectors[name], settings[weights.ndim > 1])
-        # The kernel's writes are invisible to the library.
+        for name, weights in self._named.items():
+            mean, square = map(_vector, self._moments[name])
+            _adamw(_vector(weights.detach()), gradients[name], mean, square, settings[weights.ndim > 1])
+        # The kernel's writes are invisible to autograd, which refuses graphs whose tensors have changed since.
         torch.autograd.graph.increment_version(self._parameters)
 
     @torch.no_grad()
     def _step_on_device(self) -> None:
         """The same where there are no kernels: on a graphics card."""
-        optimizer.check_gradients([nn.utils.clip_grad_norm_(self._parameters, self._config.gradient_clip)])
-        for name, each in self._named.items():
-            if each.grad is None:
+        common.check_gradients([nn.utils.clip_grad_norm_(self._parameters, self._config.gradient_clip)])
+        self._steps += 1
+        for decays in (False, True):
+            names = [name for name, each in self._named.items() if (each.ndim > 1) == decays]
+            if not names:
                 continue
-            size, correction, epsilon, decay = self._settings(each.ndim > 1)
-            mean, square = self._moments[name]
-            mean.lerp_(each.grad, 1.0 - MEAN_DECAY)
-            square.lerp_(each.grad.square(), 1.0 - SQUARE_DECAY)
-            each.mul_(decay).addcdiv_(mean, (square / correction).sqrt_().add_(epsilon), value=-size)
+            size, correction, epsilon, decay = self._settings(decays)
+            weights: list[Tensor] = [self._named[name] for name in names]
+            gradients = [_gradient(each) for each in weights]
+            means, squares = map(list, zip(*(self._moments[name] for name in names), strict=True))
+            torch._foreach_lerp_(means, gradients, 1.0 - MEAN_DECAY)
+            torch._foreach_mul_(squares, SQUARE_DECAY)
+            torch._foreach_addcmul_(squares, gradients, gradients, 1.0 - SQUARE_DECAY)
+            roots = torch._foreach_sqrt(torch._foreach_div(squares, correction))
+            torch._foreach_add_(roots, epsilon)
+            torch._foreach_mul_(weights, decay)
+            torch._foreach_addcdiv_(weights, means, roots, -size)
 
     def _settings(self, decays: bool) -> tuple[float, float, float, float]:
         """Step size, bias correction of squares, epsilon, and what weight decay leaves of a parameter."""
@@ -118,6 +127,11 @@ class NetworkOptimizer:
             self._steps = int(entries[STEP])
 
 
+def _gradient(parameter: Tensor) -> Tensor:
+    assert parameter.grad is not None, f"a parameter of shape {tuple(parameter.shape)} has no gradient"
+    return parameter.grad
+
+
 def _vector(tensor: Tensor) -> Array:
-    """The numbers of a tensor of the CPU; of its own memory if it is contiguous."""
-    return tensor.contiguous().view(-1).numpy()
+    """The numbers of a contiguous tensor of the CPU, in its own memory."""
+    return tensor.view(-1).numpy()

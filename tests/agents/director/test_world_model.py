@@ -96,6 +96,14 @@ def test_samples_have_the_given_probabilities():
     assert rounded.tolist() == [0, 1]
 
 
+def test_samples_are_the_classes_that_the_numbers_fall_into():
+    probabilities = torch.tensor([0.0, 0.5, 0.25, 0.25]).expand(6, 4)
+    numbers = torch.tensor([0.0, 0.49, 0.5, 0.74, 0.75, 0.9999])
+    assert sample_one_hot(probabilities, numbers).argmax(-1).tolist() == [1, 1, 2, 2, 3, 3]
+    short = torch.tensor([[0.5, 0.4999]])  # rounded: the last class takes what is missing
+    assert sample_one_hot(short, torch.tensor([0.99999])).argmax(-1).tolist() == [1]
+
+
 def test_softmax_of_few_classes_is_that_of_pytorch():
     logits = torch.tensor([[[0.2, -0.5, 1.0], [90.0, 0.0, -90.0]]], requires_grad=True)
     direction = torch.tensor([1.0, 2.0, -1.0])
