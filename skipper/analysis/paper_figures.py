@@ -3,7 +3,7 @@
 Lines differ in dashes and markers and bars in hatches, so that they can be told apart in grey too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from skipper.analysis.statistics import seed_interval
+from skipper.analysis.statistics import seed_spread
 from skipper.training.evaluate import TRAINING
 from skipper.types import Array
 
@@ -79,10 +79,16 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
 
 def _line(axes: Axes, x: Sequence[float], values: Array, label: str, style: Style) -> None:
-    """Mean over seeds (S, X) with the band of its 95% interval."""
-    mean, half = seed_interval(values)
+    """Mean over seeds (S, X) with a band: its 95% interval, or from one of two seeds to the other."""
+    mean, low, high = seed_spread(values)
     axes.plot(x, mean, label=label, color=style.colour, linestyle=style.line, marker=style.marker, markersize=4)
-    axes.fill_between(x, mean - half, mean + half, color=style.colour, alpha=0.15, linewidth=0)
+    axes.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0)
+
+
+def _means_and_errors(columns: Iterable[Array]) -> tuple[Array, Array]:
+    """Means (X,) of X groups of seeds, and how far their spreads reach below and above them (2, X)."""
+    means, low, high = np.array([seed_spread(values) for values in columns], float).reshape(-1, 3).T
+    return means, np.array([means - low, high - means])
 
 
 def _over_training(axes: Axes) -> None:
@@ -139,11 +145,11 @@ def draw_against_tasks(
             of_series = points[label]
             known = {number: of_series[number][name] for number in numbers if name in of_series.get(number, {})}
             spots = [numbers.index(number) + shift for number in known]
-            found = [seed_interval(values) for values in known.values()]
+            means, errors = _means_and_errors(known.values())
             axes.errorbar(
                 spots,
-                [float(mean) for mean, _ in found],
-                yerr=[float(half) for _, half in found],
+                means,
+                yerr=errors,
                 label=label,
                 color=style.colour,
                 linestyle=style.line,
@@ -165,12 +171,12 @@ def draw_bars(success: Success, names: Sequence[str], path: Path, set_kind: str)
     width = 0.8 / max(len(success), 1)
     for index, (label, style) in enumerate(styles(list(success)).items()):
         known = [place for place, name in enumerate(names) if name in success[label]]
-        found = [seed_interval(success[label][names[place]]) for place in known]
+        means, errors = _means_and_errors(success[label][names[place]] for place in known)
         axes.bar(
             [place + (index + 0.5) * width - 0.4 for place in known],
-            [float(mean) for mean, _ in found],
+            means,
             width,
-            yerr=[float(half) for _, half in found],
+            yerr=errors,
             label=label,
             color="white",
             edgecolor=style.colour,

@@ -7,7 +7,7 @@ import numpy as np
 
 from skipper.analysis.comparison import Comparison, compare
 from skipper.analysis.results_file import Run
-from skipper.analysis.statistics import NOT_SIGNIFICANT, SeedTest, iqm, seed_interval
+from skipper.analysis.statistics import NOT_SIGNIFICANT, SeedTest, iqm, seed_spread
 
 RESAMPLES = 2_000
 NONE = "-"
@@ -92,7 +92,7 @@ def _number(value: float, interval: tuple[float, float] | None, sign: str = "") 
 
 
 def success_rows(results: Mapping[str, Sequence[Run]], training: Mapping[str, Sequence[float]]) -> Table:
-    """Final success of several agents: means over seeds with 95% t-intervals, IQM, and the worst seed."""
+    """Final success of several agents: means over seeds with their spread, IQM, and the worst seed."""
     sets = list(dict.fromkeys(name for runs in results.values() for run in runs for name in run.success))
     rows = []
     for label, runs in results.items():
@@ -100,17 +100,19 @@ def success_rows(results: Mapping[str, Sequence[Run]], training: Mapping[str, Se
             rows.append([label, "0", *[NONE] * (len(sets) + 4)])
             continue
         rates = np.array([[run.success[name] for name in sets] for run in runs])  # (seeds, sets)
-        means = [_with_half(rates[:, column]) for column in range(len(sets))]
-        known = _with_half(np.array(training[label])) if training.get(label) else NONE
-        whole = [_with_half(rates.mean(1)), f"{float(iqm(rates)):.3f}", f"{rates.mean(1).min():.3f}"]
+        means = [_with_spread(rates[:, column]) for column in range(len(sets))]
+        known = _with_spread(np.array(training[label])) if training.get(label) else NONE
+        whole = [_with_spread(rates.mean(1)), f"{float(iqm(rates)):.3f}", f"{rates.mean(1).min():.3f}"]
         rows.append([label, str(len(runs)), known, *means, *whole])
-    notes = ["Means over seeds, with half the width of their 95% t-interval where there are several."]
+    notes = ["Means over seeds, with half the width of their 95% t-interval; of two seeds with both values."]
     return Table("Final success", ["", "seeds", "training tasks", *sets, "mean", "IQM", "worst seed"], rows, notes)
 
 
-def _with_half(values: np.ndarray) -> str:
-    mean, half = seed_interval(values)
-    return f"{float(mean):.3f}" + (f" ± {float(half):.3f}" if len(values) > 1 else "")
+def _with_spread(values: np.ndarray) -> str:
+    mean, low, high = map(float, seed_spread(values))
+    if len(values) == 2:
+        return f"{mean:.3f} ({low:.3f}, {high:.3f})"
+    return f"{mean:.3f}" + (f" ± {high - mean:.3f}" if len(values) > 1 else "")
 
 
 def comparison_rows(results: Mapping[str, Sequence[Run]]) -> Table | None:

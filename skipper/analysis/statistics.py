@@ -195,14 +195,18 @@ def mcnemar(first: Array, second: Array) -> McNemar:
     return McNemar(only_first, only_second, p)
 
 
-def seed_interval(values: Array) -> tuple[Array, Array]:
-    """Mean over the first axis, the seeds, and half the width of its 95% t-interval; NaN with one seed."""
-    seeds = len(values)
-    mean = np.asarray(values.mean(0))
+def seed_spread(values: Array) -> tuple[Array, Array, Array]:
+    """Mean over the first axis, the seeds, and the ends of its 95% t-interval.
+
+    Of two seeds, whose interval is 13 errors wide to each side and says nothing, the two values; of one seed NaN.
+    """
+    seeds, mean = len(values), np.asarray(values.mean(0))
     if seeds < 2:
-        return mean, np.full_like(mean, np.nan)
-    error = values.std(0, ddof=1) / math.sqrt(seeds)
-    return mean, np.asarray(float(stats.t.isf(ALPHA / 2, seeds - 1)) * error)
+        return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    if seeds == 2:
+        return mean, np.asarray(values.min(0)), np.asarray(values.max(0))
+    half = float(stats.t.isf(ALPHA / 2, seeds - 1)) * values.std(0, ddof=1) / math.sqrt(seeds)
+    return mean, np.asarray(mean - half), np.asarray(mean + half)
 
 
 def iqm(success: Array) -> Array:

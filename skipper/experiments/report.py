@@ -80,7 +80,7 @@ def _item_section(
         f"{item.about[0].upper()}{item.about[1:]}{labels}.",
         f"{len(there)} of {len(works)} runs are there; {spent}. Preset "
         f"{describe_scale(item, scale)}. {item.episodes} tasks per evaluation set with evaluation seed "
-        f"{EVALUATION_SEED}. Curves: 95% intervals over seeds.",
+        f"{EVALUATION_SEED}. Bands and bars: 95% t-intervals over seeds; of two seeds, from one to the other.",
     ]
     drawn = draw(item, found, out)
     # The page shows what can be scaled, where there is a choice.

@@ -5,7 +5,7 @@ import pytest
 
 from skipper.analysis.paper_tables import comparison_rows, entry, significance_table, success_rows
 from skipper.analysis.results_file import Run
-from skipper.analysis.statistics import SeedTest, seed_interval, welch
+from skipper.analysis.statistics import SeedTest, seed_spread, welch
 
 SETS = ("0.25", "0.35", "0.45", "0.55")
 
@@ -106,8 +106,22 @@ def test_networks_of_which_only_some_are_on_both_sides_are_not_compared():
     assert "neither a paired nor an unpaired test" in table.rows[0][1]
 
 
-@pytest.mark.parametrize(("values", "half"), [([0.4], np.nan), ([0.4, 0.6], 12.706 * 0.1)])
-def test_the_interval_over_seeds(values, half):
-    mean, found = seed_interval(np.array(values))
-    assert mean == pytest.approx(np.mean(values))
-    assert found == pytest.approx(half, rel=1e-3, nan_ok=True)
+HALF = 4.3027 * 0.1 / 3**0.5  # of three seeds with standard deviation .1
+
+
+@pytest.mark.parametrize(
+    ("values", "spread"),
+    [
+        ([0.4], (0.4, np.nan, np.nan)),
+        ([0.6, 0.4], (0.5, 0.4, 0.6)),
+        ([0.4, 0.5, 0.6], (0.5, 0.5 - HALF, 0.5 + HALF)),
+    ],
+)
+def test_the_spread_over_seeds(values, spread):
+    np.testing.assert_allclose(seed_spread(np.array(values)), spread, rtol=1e-4)
+
+
+def test_two_seeds_are_shown_as_they_are():
+    table = success_rows({"once": runs("once", (0.8,) * 4, 0.1)[:2]}, {"once": [0.5, 1.0]})
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (row["mean"], row["training tasks"]) == ("0.750 (0.700, 0.800)", "0.750 (0.500, 1.000)")
