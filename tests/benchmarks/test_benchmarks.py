@@ -3,9 +3,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
+from skipper.benchmarks import update
 from skipper.benchmarks.plain import draw_plain
 from skipper.benchmarks.plan import bench_plan, trained, untrained
 from skipper.benchmarks.replay import bench_replay
@@ -42,7 +44,18 @@ def test_updates_are_measured_in_flop_and_as_a_share_of_the_networks_ceiling(age
     assert result["matmul_gflops"] > 1
     assert result["gflop"] > 0
     assert result["gflops"] == pytest.approx(result["gflop"] / result["ms"] * 1e3)
-    assert 0 < result["share"] < 1
+    assert result["share"] > 0
+
+
+def test_the_share_is_the_median_of_single_shares(monkeypatch):
+    durations = np.array([[4.0, 1.0], [8.0, 6.0], [2.0, 1.0]])  # of two updates, and of their products alone
+    monkeypatch.setattr(update, "seconds_in_turns", lambda works, seconds: durations)
+    layer, x = torch.nn.Linear(8, 4), torch.rand(16, 8)
+    result = update.measure_update(lambda: layer(x).sum().backward(), every=2, seconds=1.0)
+    assert result["share"] == 0.5  # of .25, .75 and .5
+    assert result["ms"] == 2_000
+    assert result["gflops"] == pytest.approx(result["gflop"] / 2.0)
+    assert result["ceiling_gflops"] == pytest.approx(result["gflop"] / 0.5)
 
 
 def test_the_operations_of_a_layer_are_counted():
